@@ -83,6 +83,8 @@ func libraries() map[string][]string {
 		"k8s.io/apiextensions-apiserver":         {},
 		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
+		"github.com/google/cel-go":               {"suites/policy/internal/check"},
+		"k8s.io/kube-openapi":                    {"framework/reach"},
 	}
 }
 

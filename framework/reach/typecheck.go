@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/openapi"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // TypeWarning is what the type check of Kubernetes says about an expression of a policy.
@@ -31,8 +33,9 @@ type TypeWarning struct {
 // TypeChecker checks expressions of policies. It keeps the results, because scenarios often have the same
 // policies. Its methods are safe for concurrent use. The zero value is ready.
 type TypeChecker struct {
-	mu    sync.Mutex
-	known map[string][]TypeWarning
+	mu      sync.Mutex
+	known   map[string][]TypeWarning
+	schemas map[string]*spec.Schema
 }
 
 // Checked says what a TypeChecker checks expressions for.
@@ -64,7 +67,7 @@ func (c *TypeChecker) Check(a *Admission, of Checked) ([]TypeWarning, error) {
 		}
 		warnings, known := c.known[string(text)]
 		if !known {
-			if warnings, err = p.typeCheck(of); err != nil {
+			if warnings, err = p.typeCheck(of, c.resolver(of.Client)); err != nil {
 				return nil, err
 			}
 			if c.known == nil {
@@ -75,6 +78,46 @@ func (c *TypeChecker) Check(a *Admission, of Checked) ([]TypeWarning, error) {
 		all = append(all, warnings...)
 	}
 	return all, nil
+}
+
+// resolver returns a resolver of schemas that decodes each version of a schema once. The caller holds c.mu.
+func (c *TypeChecker) resolver(client discovery.DiscoveryInterface) resolver.SchemaResolver {
+	if c.schemas == nil {
+		c.schemas = map[string]*spec.Schema{}
+	}
+	return &schemas{ClientDiscoveryResolver: resolver.ClientDiscoveryResolver{Discovery: client}, known: c.schemas}
+}
+
+// schemas is a resolver with a memory. The address of a document changes with its content.
+type schemas struct {
+	resolver.ClientDiscoveryResolver
+
+	paths map[string]openapi.GroupVersion
+	known map[string]*spec.Schema
+}
+
+// ResolveSchema implements resolver.SchemaResolver.
+func (s *schemas) ResolveSchema(kind schema.GroupVersionKind) (found *spec.Schema, err error) {
+	if s.paths == nil {
+		if s.paths, err = s.Discovery.OpenAPIV3().Paths(); err != nil {
+			return nil, err
+		}
+	}
+	path := "apis/" + kind.GroupVersion().String()
+	if kind.Group == "" {
+		path = "api/" + kind.Version
+	}
+	key := kind.String()
+	if document := s.paths[path]; document != nil {
+		key += " " + document.ServerRelativeURL()
+	}
+	if found = s.known[key]; found != nil {
+		return found, nil
+	}
+	if found, err = s.ClientDiscoveryResolver.ResolveSchema(kind); err == nil {
+		s.known[key] = found
+	}
+	return found, err
 }
 
 // mostKinds is the number of kinds for which Kubernetes checks the types of a policy.
@@ -106,12 +149,11 @@ func (p *policy) kinds(resources runtime.EquivalentResourceMapper) []schema.Grou
 }
 
 // typeCheck checks the expressions of a policy for one of the kinds of its rules: first the variables.
-func (p *policy) typeCheck(of Checked) ([]TypeWarning, error) {
+func (p *policy) typeCheck(of Checked, schemas resolver.SchemaResolver) ([]TypeWarning, error) {
 	kinds := p.kinds(of.Resources)
 	if len(kinds) > mostKinds || !slices.Contains(kinds, of.Kind) {
 		return nil, nil
 	}
-	schemas := &resolver.ClientDiscoveryResolver{Discovery: of.Client}
 	if _, err := schemas.ResolveSchema(of.Kind); err != nil {
 		return nil, fmt.Errorf("read the schema of %s: %w", of.Kind.Kind, err) // the checker would ignore it, as it may for other kinds
 	}

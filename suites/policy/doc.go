@@ -23,7 +23,7 @@
 //
 // # Not promised
 //
-// A pass proves nothing about requests that are not derived from the samples. Expressions are not parsed: constants,
-// labels and annotations are found by their text, and what an expression computes is not found. MutatingAdmissionPolicies
+// A pass proves nothing about requests that are not derived from the samples. What is read is found in the expressions, also
+// through variables and macros; what an expression computes is not. MutatingAdmissionPolicies
 // with failurePolicy Ignore hide their errors. The package does not measure which parts of a policy the samples decide.
 package policy

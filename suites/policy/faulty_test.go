@@ -77,7 +77,7 @@ spec:
 `
 
 // file writes a file with manifests.
-func file(t *testing.T, text string) policy.Manifests {
+func file(t testing.TB, text string) policy.Manifests {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "manifests.yaml")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -86,7 +86,7 @@ func file(t *testing.T, text string) policy.Manifests {
 	return policy.Files(name)
 }
 
-func subject(t *testing.T, policies string) policy.Subject {
+func subject(t testing.TB, policies string) policy.Subject {
 	t.Helper()
 	return policy.Subject{
 		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(pod, "IMAGE", "registry.example.com/a")),

@@ -54,25 +54,69 @@ type Report struct {
 	Requests, NotAccepted int
 }
 
-// Check starts an API server, checks the rules, and stops it. Use it instead of [Run] to write your own report.
+// Check starts an API server, checks the rules, and stops it. Use it instead of [Run] to write your own report, and
+// [Server] for several Subjects.
 func Check(ctx context.Context, subject Subject, options ...Option) Report {
+	server := &Server{KubernetesVersion: subject.KubernetesVersion, BinaryAssetsDirectory: subject.BinaryAssetsDirectory}
+	report := server.Check(ctx, subject, options...)
+	if err := server.Close(ctx); err != nil && report.Err == nil && len(report.Misuse) == 0 {
+		return Report{Err: err}
+	}
+	return report
+}
+
+// Server is an API server on this machine for several Subjects. The zero value has the default version. The API server
+// starts with the first Subject, and runs until Close. The methods cannot be called at the same time.
+type Server struct {
+	// KubernetesVersion and BinaryAssetsDirectory are as in [Subject], whose fields are not used.
+	KubernetesVersion, BinaryAssetsDirectory string
+
+	started *check.Server
+}
+
+// Close stops the API server. Without one, it does nothing.
+func (s *Server) Close(ctx context.Context) error {
+	if s.started == nil {
+		return nil
+	}
+	err := s.started.Close(ctx)
+	s.started = nil
+	return err
+}
+
+// observe sends the requests about a Subject. After an error of the API server, the next Subject gets another one.
+func (s *Server) observe(ctx context.Context, subject check.Subject) (observed *check.Observations, err error) {
+	if s.started == nil {
+		provider := providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries.Options{Version: s.KubernetesVersion, Dir: s.BinaryAssetsDirectory}})
+		if s.started, err = check.Start(ctx, provider); err != nil {
+			return nil, err
+		}
+	}
+	observed, err = s.started.Observe(ctx, subject)
+	if err != nil && !errors.Is(err, check.ErrSubject) {
+		err = errors.Join(err, s.Close(ctx))
+	}
+	return observed, err
+}
+
+// Check checks the rules for a Subject.
+func (s *Server) Check(ctx context.Context, subject Subject, options ...Option) Report {
 	var selected rule.Options
 	for _, option := range options {
 		option(&selected)
 	}
 	definitions := rule.Select(rules.All(), selected)
 	report := Report{Misuse: selected.Misuse("policy", Rules())}
-	s, err := subject.read()
+	read, err := subject.read()
 	if err != nil {
 		report.Misuse = append(report.Misuse, err.Error())
 	} else {
-		report.Misuse = append(report.Misuse, s.Misuse()...)
+		report.Misuse = append(report.Misuse, read.Misuse()...)
 	}
 	if len(report.Misuse) > 0 {
 		return report
 	}
-	provider := providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries.Options{Version: subject.KubernetesVersion, Dir: subject.BinaryAssetsDirectory}})
-	observed, err := check.Observe(ctx, s, provider)
+	observed, err := s.observe(ctx, read)
 	switch {
 	case errors.Is(err, check.ErrSubject):
 		report.Misuse = append(report.Misuse, err.Error())
@@ -85,7 +129,7 @@ func Check(ctx context.Context, subject Subject, options ...Option) Report {
 	for _, each := range definitions {
 		t := &rules.T{T: rule.NewT(rule.Names{
 			Suite: "policy", Subject: "the policies", Unreached: "no request that the API server accepts without the policies is about this rule",
-		}), Subject: s, Observations: observed}
+		}), Subject: read, Observations: observed}
 		outcome := t.Run(each.Rule(), each.Exclusive, budget, func() {
 			if why := observed.Unsent[check.All]; why != "" {
 				t.Unobserved("no request was sent with the policies: %s", why)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -35,8 +36,10 @@ func knownRules(selected []scenario.Scenario) error {
 
 // contracts checks the contracts of PolicyTests, and adds their outcomes to a report: one for each rule, or one that
 // says why no rule was checked. If the context ends before the last one, it returns the cause, and the report is incomplete.
-func (a *app) contracts(ctx context.Context, f *runFlags, selected []scenario.Scenario, result *report.Report) error {
+func (a *app) contracts(ctx context.Context, f *runFlags, selected []scenario.Scenario, result *report.Report) (err error) {
 	var added []report.Outcome
+	server := &policy.Server{KubernetesVersion: f.target.Assets.Version, BinaryAssetsDirectory: f.target.Assets.Dir}
+	defer func() { err = errors.Join(err, server.Close(ctx)) }()
 	for _, s := range selected {
 		contract := s.ContractOf()
 		if contract == nil {
@@ -53,8 +56,8 @@ func (a *app) contracts(ctx context.Context, f *runFlags, selected []scenario.Sc
 			continue
 		}
 		subject, options := policy.OfTest(contract)
-		subject.Name, subject.KubernetesVersion, subject.BinaryAssetsDirectory = s.Metadata.Name, f.target.Assets.Version, f.target.Assets.Dir
-		checked := policy.Check(ctx, subject, options...)
+		subject.Name = s.Metadata.Name
+		checked := server.Check(ctx, subject, options...)
 		switch {
 		case ctx.Err() != nil:
 			result.Incomplete = "the contract of " + s.Metadata.Name + " was not checked to its end"

@@ -29,7 +29,7 @@ func (b *bench) existing(ctx context.Context) []*Case {
 			fields, _ := item.(map[string]any)
 			u := &unstructured.Unstructured{Object: fields}
 			u.SetGroupVersionKind(kind)
-			if strings.Contains(u.GetNamespace()+"/"+u.GetName(), b.server.RunID()) {
+			if strings.Contains(u.GetNamespace()+"/"+u.GetName(), b.server.RunID()) || b.on.has(u) {
 				continue
 			}
 			s := sample{good: -1, bad: -1, name: kind.Kind + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")}

@@ -1,11 +1,13 @@
 package check
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/google/cel-go/common/ast"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -57,25 +59,16 @@ func expressionsIn(value any) []string {
 	return found
 }
 
-// literal is a string in an expression.
-var literal = regexp.MustCompile(`'([^'\\]*)'|"([^"\\]*)"`)
-
-// literals returns the strings in expressions, each once. Strings with escapes are left out.
-func literals(expressions []string) []string {
-	var found []string
-	for _, each := range expressions {
-		for _, match := range literal.FindAllStringSubmatch(each, -1) {
-			if text := match[1] + match[2]; text != "" && !slices.Contains(found, text) {
-				found = append(found, text)
-			}
-		}
+// variables returns the expressions of the variables, by name.
+func (p Policy) variables() map[string]string {
+	found := map[string]string{}
+	items, _, _ := unstructured.NestedSlice(p.Object, "spec", "variables")
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		name, _, _ := unstructured.NestedString(fields, "name")
+		found[name], _, _ = unstructured.NestedString(fields, "expression")
 	}
 	return found
-}
-
-// Names reports whether an expression names a variable, outside of strings.
-func Names(expression, variable string) bool {
-	return regexp.MustCompile(`(^|[^\w.])` + regexp.QuoteMeta(variable) + `\b`).MatchString(literal.ReplaceAllString(expression, "''"))
 }
 
 // constant is a string that is only a part of what it is compared with.
@@ -85,9 +78,6 @@ type constant struct {
 	user bool // it is compared with the name of the user
 }
 
-// openFunction is a call of a function that compares with a part.
-var openFunction = regexp.MustCompile(`([\w.]*)\.(startsWith|endsWith|contains)\(\s*(?:'([^'\\]+)'|"([^"\\]+)"|[\w.]+)\s*\)`)
-
 // separators end a name: after them, another name begins.
 const separators = "/-.:@ "
 
@@ -96,20 +86,33 @@ const separators = "/-.:@ "
 func (p Policy) openConstants(params []string) []constant {
 	var found []constant
 	for _, each := range p.expressions() {
-		for _, match := range openFunction.FindAllStringSubmatch(each, -1) {
-			texts := []string{match[3] + match[4]}
-			if texts[0] == "" {
-				texts = params
+		parse(each).visit(func(part ast.Expr) {
+			call, ok := memberCall(part)
+			if !ok || len(call.Args()) != 1 || !slices.Contains([]string{"startsWith", "endsWith", "contains"}, call.FunctionName()) {
+				return
+			}
+			texts := params
+			if text, ok := literal(call.Args()[0]); ok {
+				texts = []string{text}
 			}
 			for _, text := range texts {
-				c := constant{open: match[2], text: text, user: strings.HasSuffix(match[1], "userInfo.username")}
-				if !c.closed() && !slices.Contains(found, c) {
+				c := constant{open: call.FunctionName(), text: text, user: isUsername(call.Target())}
+				if text != "" && !c.closed() && !slices.Contains(found, c) {
 					found = append(found, c)
 				}
 			}
-		}
+		})
 	}
 	return found
+}
+
+// isUsername reports whether a part of an expression is the name of the user.
+func isUsername(part ast.Expr) bool {
+	if part.Kind() != ast.SelectKind || part.AsSelect().FieldName() != "username" {
+		return false
+	}
+	info := part.AsSelect().Operand()
+	return info.Kind() == ast.SelectKind && info.AsSelect().FieldName() == "userInfo"
 }
 
 // closed reports whether a constant ends in a separator where the function is open.
@@ -155,16 +158,11 @@ type keyed struct {
 	values []string
 }
 
-var (
-	// notTheObject are variables whose labels the requester does not write with the object.
-	notTheObject = regexp.MustCompile(`\b(namespaceObject|params|oldObject)\.[\w.?]*`)
-	mapOfObject  = regexp.MustCompile(`object\.metadata\.\??(labels|annotations)`)
-	selectedKey  = regexp.MustCompile(`object\.metadata\.\??(labels|annotations)\.\??([A-Za-z_]\w*)(\(?)`)
-	aKey         = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
-)
+// aKey matches the keys of labels, and their values.
+var aKey = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// keys returns the labels and annotations of objects that objectSelectors and matchConditions name. A string in an
-// expression that reads labels may be one of their keys.
+// keys returns the labels and annotations of objects that objectSelectors and matchConditions name. Of an expression that
+// reads labels with other keys than constants, each string may be a key.
 func (s Subject) keys() []keyed {
 	var found []keyed
 	add := func(k keyed) {
@@ -190,21 +188,42 @@ func (s Subject) keys() []keyed {
 		}
 	}
 	for _, p := range s.List() {
-		all := p.Expressions("matchConditions")
-		values := literals(all)
-		for _, each := range all {
-			read := notTheObject.ReplaceAllString(each, "")
-			for _, match := range selectedKey.FindAllStringSubmatch(read, -1) {
-				if match[3] == "" {
-					add(keyed{match[1], match[2], values})
-				}
-			}
-			for _, match := range mapOfObject.FindAllStringSubmatch(read, -1) {
-				for _, key := range literals([]string{each}) {
-					add(keyed{match[1], key, values})
+		conditions := p.Expressions("matchConditions")
+		for _, text := range conditions {
+			texts := literals([]expression{parse(text)})
+			all, _ := p.reads([]string{text}, "object")
+			for _, each := range all {
+				for _, path := range each.paths {
+					for _, key := range keysIn(path, each.whole, texts) {
+						add(keyed{fmt.Sprint(path[1]), key, literals(parseAll(conditions))})
+					}
 				}
 			}
 		}
 	}
 	return found
+}
+
+// keysIn returns the keys of labels or annotations that are read at a path. If any of them may be, each of the texts can be a key.
+func keysIn(path Path, whole bool, texts []string) []string {
+	if len(path) < 2 || path[0] != any("metadata") || path[1] != any("labels") && path[1] != any("annotations") {
+		return nil
+	}
+	if len(path) == 2 && !whole {
+		return nil // the map itself is read on the way to an entry
+	}
+	if len(path) == 3 {
+		if key, ok := path[2].(string); ok {
+			return []string{key}
+		}
+	}
+	return texts
+}
+
+func parseAll(texts []string) []expression {
+	var all []expression
+	for _, text := range texts {
+		all = append(all, parse(text))
+	}
+	return all
 }

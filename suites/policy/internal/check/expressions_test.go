@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,9 +52,11 @@ func TestOpenConstants(t *testing.T) {
 func TestKeys(t *testing.T) {
 	for expression, want := range map[string]string{
 		"has(object.metadata.labels.exempt)":                             "labels exempt",
-		"object.metadata.?annotations[?'a.b/c'].orValue('no') == 'yes'":  "annotations a.b/c; annotations no; annotations yes",
-		"object.metadata.?labels.exempt.orValue('no') == 'yes'":          "labels exempt; labels no; labels yes",
+		"object.metadata.?annotations[?'a.b/c'].orValue('no') == 'yes'":  "annotations a.b/c",
+		"object.metadata.?labels.exempt.orValue('no') == 'yes'":          "labels exempt",
 		"object.metadata.labels.exists(k, k == 'x')":                     "labels x",
+		"'exempt' in object.metadata.labels":                             "labels exempt",
+		"object.metadata.labels == {'a': 'b'}":                           "",
 		"namespaceObject.metadata.labels.exempt == 'yes'":                "",
 		"oldObject.metadata.labels['exempt'] == params.data.labels":      "",
 		"object.spec.template.metadata.labels.app != object.data.labels": "",
@@ -128,22 +131,75 @@ func TestEqualQuantities(t *testing.T) {
 	}
 }
 
-// What follows a dot, and the name of a function, is no path of the object. Names are as in the schema, without escapes.
-func TestObjectPaths(t *testing.T) {
+// The paths are of the object, through variables, macros and optional fields. Names are as in the schema, without
+// escapes.
+func TestReads(t *testing.T) {
 	for expression, want := range map[string]string{
-		"object.spec.?containers.orValue([])":                "[spec.containers]",
-		"has(object.a.b) && oldObject.c == x":                "[a.b c]",
-		"params.object.a == namespaceObject.a.b":             "[]",
-		"object.spec.containers.all(c, c.object)":            "[spec.containers]",
-		"object.all(key, key == 'object.a.b')":               "[]",
-		"object.spec.allow__dash__all == object.__package__": "[spec.allow-all package]",
-		"object.a__b": "[a__b]",
+		"object.spec.?containers.orValue([])":                          "spec spec.containers",
+		"has(object.a.b) && oldObject.c == x":                          "a a.b c",
+		"params.object.a == namespaceObject.a.b":                       "",
+		"object.spec.containers.all(c, c.object == 'object.x')":        "spec spec.containers spec.containers.* spec.containers.*.object",
+		"object.all(key, key == 'object.a.b')":                         "*",
+		"object.spec.allow__dash__all == object.__package__":           "spec spec.allow-all package",
+		"object.a__b == 1":                                             "a__b",
+		"object.metadata.labels['a.b/c'] == object.metadata.labels[x]": "metadata metadata.labels metadata.labels.a.b/c metadata metadata.labels metadata.labels.*",
+		"'x' in object.a || object.b in ['y']":                         "a a.x b",
+		"variables.both.exists(c, c.name == 'x')":                      "a a.l b b.l a.l.*|b.l.* a.l.*.name|b.l.*.name",
+		"(object.kind == 'a' ? object.a : object.b).c == 1":            "kind a b a.c|b.c",
+		"object.l.map(c, c.m).all(m, m.n == 1)":                        "l l.* l.*.m l.*.m l.*.m.n",
+		"object.l.map(c, c.m).flatten().all(m, m.n == 1)":              "l l.* l.*.m l.*.m.* l.*.m.*.n",
+		"object.l.filter(c, has(c.m))[0].n == 1":                       "l l.* l.*.m l.* l.*.n",
+		"quantity(object.a) == object.?b.optMap(v, v.c).orValue(1)":    "a a! b b.c",
+		"f(object)": "!",
+		"object.l.exists(c, c.a == 1 && object.m.all(c, c.b == 1))": "l l.* l.*.a m m.* m.*.b",
+		"object.l.transformList(i, v, v.a).all(x, x == 1)":          "l l.* l.*.a",
+		"object.spec != oldObject.spec":                             "spec spec",
+		"object.a ==":                                               "?",
+		"variables.unknown.a == 1":                                  "?",
+		"variables.loop == 1":                                       "a",
 	} {
 		t.Run(expression, func(t *testing.T) {
-			if got := fmt.Sprint(objectPaths(expression)); got != want {
-				t.Errorf("got %s; want %s", got, want)
+			p := withExpression(expression)
+			p.Object["spec"].(map[string]any)["variables"] = []any{ //nolint:forcetypeassert // it was made so
+				map[string]any{"name": "both", "expression": "object.a.l + object.b.?l.orValue([])"},
+				map[string]any{"name": "loop", "expression": "variables.loop || object.a"},
+			}
+			all, known := p.reads([]string{expression}, "object", "oldObject")
+			var got []string
+			for _, each := range all {
+				var alternatives []string
+				for _, path := range each.paths {
+					var steps []string
+					for _, step := range path {
+						steps = append(steps, fmt.Sprint(step))
+					}
+					alternatives = append(alternatives, strings.Join(steps, "."))
+				}
+				mark := ""
+				if each.whole {
+					mark = "!"
+				}
+				got = append(got, strings.Join(alternatives, "|")+mark)
+			}
+			if !known {
+				got = append(got, "?")
+			}
+			if got := strings.Join(got, " "); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
+	}
+}
+
+// A message is an expression if it joins what it reads. English is none.
+func TestIsExpression(t *testing.T) {
+	for message, want := range map[string]bool{
+		"object.metadata.name + ' is bad'": true, "'bad: ' + string(params.a)": true, "images must come from a + b": false, "a + b": false,
+		"object.metadata.name": false, "limits": false, "": false, "the object.name + is bad": false,
+	} {
+		if got := IsExpression(message); got != want {
+			t.Errorf("%q: got %t; want %t", message, got, want)
+		}
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/object"
-	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -173,18 +172,8 @@ var ErrSubject = errors.New("the Subject cannot be used")
 // inParallel is how many requests are sent at the same time.
 const inParallel = 8
 
-// Observe sends all requests to an API server that ends with the test, before and after it installs the policies.
-func Observe(ctx context.Context, subject Subject, provider target.Provider) (observed *Observations, err error) {
-	server, err := provider.Start(ctx, target.StartOptions{Parallel: inParallel})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, server.Close(context.WithoutCancel(ctx))) }()
-	sandbox, err := server.NewSandbox(ctx, target.SandboxOptions{ID: runid.Scenario(server.RunID(), 1), Open: true})
-	if err != nil {
-		return nil, err
-	}
-	b := &bench{subject: subject, server: server, sandbox: sandbox, namespace: runid.Scenario(server.RunID(), 1), observed: &Observations{Server: server.Info(), Unsent: map[Group]string{}}}
+// observe sends all requests.
+func (b *bench) observe(ctx context.Context) (*Observations, error) {
 	if err := b.given(ctx); err != nil {
 		return nil, err
 	}
@@ -214,9 +203,12 @@ func (b *bench) unsent(err error, groups ...Group) error {
 
 // bench is an API server on which a Subject is observed.
 type bench struct {
-	subject   Subject
-	server    target.Target
-	sandbox   target.Sandbox
+	subject Subject
+	on      *Server
+	server  target.Target
+	sandbox target.Sandbox
+	// probes has the probes, so that the types of their expressions are not checked.
+	probes    target.Sandbox
 	namespace string // of objects without one
 	observed  *Observations
 	// absent and same are the Cases for Case.Absent and Case.Same, by sample and list.
@@ -243,7 +235,7 @@ func (b *bench) given(ctx context.Context) error {
 		}
 		known = append(known, name)
 		namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
-		if err := b.sandbox.Install(ctx, namespace, nil); err != nil {
+		if err := b.on.shared.Install(ctx, namespace, nil); err != nil {
 			return fmt.Errorf("%w: %s: create the namespace %s: %w", ErrSubject, s.name, name, err)
 		}
 	}
@@ -259,7 +251,11 @@ func (b *bench) installAll(ctx context.Context, manifests []shipped.Manifest) er
 	all := slices.Clone(manifests)
 	slices.SortStableFunc(all, func(x, y shipped.Manifest) int { return rank(y) - rank(x) })
 	for _, m := range all {
-		if err := b.sandbox.Install(ctx, m.Object, nil); err != nil {
+		sandbox := b.sandbox
+		if rank(m) >= 0 {
+			sandbox = b.on.shared
+		}
+		if err := sandbox.Install(ctx, m.Object, nil); err != nil {
 			line, column := m.Position(fieldOf(err))
 			return fmt.Errorf("%w: %s:%d:%d: install %s: %w", ErrSubject, m.File, line, column, m, err)
 		}
@@ -284,7 +280,7 @@ func (b *bench) install(ctx context.Context) error {
 	}
 	all := b.subject.Probes()
 	for _, probe := range all {
-		if err := b.sandbox.Install(ctx, probe, nil); err != nil {
+		if err := b.probes.Install(ctx, probe, nil); err != nil {
 			return fmt.Errorf("install %s, a copy of a policy: %w", object.Describe(probe), err)
 		}
 	}

@@ -60,7 +60,7 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 	var installed []map[string]any
 	install := func(manifest map[string]any) error {
 		installed = append(installed, manifest)
-		return b.sandbox.Install(ctx, manifest, nil)
+		return b.probes.Install(ctx, manifest, nil)
 	}
 	for i, each := range b.subject.params() {
 		probe := each.policy.onlyErrors()
@@ -72,7 +72,7 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 			varied := unstructured.Unstructured{Object: shape.object}
 			varied.SetName(fmt.Sprintf("%s%d-%d", shapePrefix, i, n))
 			varied.SetLabels(nil) // a selector of another binding must not find it
-			switch err := b.sandbox.Install(ctx, varied.Object, nil); {
+			switch err := b.probes.Install(ctx, varied.Object, nil); {
 			case errors.As(err, new(apierrors.APIStatus)):
 				continue // the API server does not accept it, so no policy meets it
 			case err != nil:
@@ -145,7 +145,7 @@ func (b *bench) withoutParams(ctx context.Context) error {
 		return err
 	}
 	b.observed.Shapes = about
-	if err := errors.Join(b.server.WaitUntilEffective(ctx, installed), b.sandbox.WaitForParams(ctx)); err != nil {
+	if err := errors.Join(b.server.WaitUntilEffective(ctx, installed), b.probes.WaitForParams(ctx)); err != nil {
 		return err
 	}
 	if err := b.again(ctx, Shapes, "with other params"); err != nil {

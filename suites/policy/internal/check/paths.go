@@ -1,7 +1,6 @@
 package check
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
-	"k8s.io/apiserver/pkg/cel"
 
 	"github.com/admissiontest/admissiontest/internal/fields"
 )
@@ -25,48 +23,58 @@ type MissingPath struct {
 	Path string
 }
 
-// objectPath is a path below the object in an expression, up to an index or the call of a function.
-var objectPath = regexp.MustCompile(`(?:^|[^.\w])(?:object|oldObject)((?:\.\??[A-Za-z_]\w*)+)(\s*\()?`)
-
-// missingPaths returns the paths in expressions that no kind has which the policy matches. Paths below variables are not
-// known.
+// missingPaths returns the paths in expressions that no kind has which the policy matches. An access that may be about
+// several paths is missing if no kind has any of them.
 func (b *bench) missingPaths() []MissingPath {
 	var found []MissingPath
 	for _, p := range b.subject.List() {
 		kinds := b.kindsOf(p)
-		for _, expression := range p.expressions() {
-			for _, path := range objectPaths(expression) {
-				missing := MissingPath{p.GetKind() + " " + p.GetName(), "object." + path.String()}
-				if len(kinds) > 0 && !slices.Contains(found, missing) && !slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool { return b.canHave(kind, path) }) {
-					found = append(found, missing)
-				}
+		all, _ := p.reads(p.expressions(), "object", "oldObject")
+		for _, each := range all {
+			exists := len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool {
+				return slices.ContainsFunc(each.paths, func(path Path) bool { return b.canHave(kind, path) })
+			})
+			missing := MissingPath{p.GetKind() + " " + p.GetName(), "object." + each.paths[0].String()}
+			if !exists && !slices.Contains(found, missing) {
+				found = append(found, missing)
 			}
 		}
 	}
 	return found
 }
 
-// objectPaths returns the paths below the object in an expression. CEL writes some names of fields in another way:
-// https://kubernetes.io/docs/reference/using-api/cel/#escaping.
-func objectPaths(expression string) []Path {
-	var found []Path
-	for _, match := range objectPath.FindAllStringSubmatch(literal.ReplaceAllString(expression, "''"), -1) {
-		steps := strings.Split(strings.ReplaceAll(match[1], "?", ""), ".")[1:]
-		if match[2] != "" {
-			steps = steps[:len(steps)-1] // the name of a function
-		}
-		var path Path
-		for _, step := range steps {
-			if name, ok := cel.Unescape(step); ok {
-				step = name
-			}
-			path = append(path, step)
-		}
-		if len(path) > 0 {
-			found = append(found, path)
-		}
+// readPaths are what the policies read of objects.
+type readPaths struct {
+	reads []read
+	// all is true if any path may be read, or written by a mutation.
+	all bool
+}
+
+func (s Subject) readPaths() readPaths {
+	var found readPaths
+	for _, p := range s.List() {
+		reads, known := p.reads(p.expressions(), "object", "oldObject")
+		found.reads = append(found.reads, reads...)
+		found.all = found.all || !known || p.Mutating()
 	}
 	return found
+}
+
+// have reports whether a path is read, or is above one that is read.
+func (r readPaths) have(path Path) bool {
+	return r.all || slices.ContainsFunc(r.reads, func(each read) bool {
+		return slices.ContainsFunc(each.paths, func(p Path) bool { return (len(path) <= len(p) || each.whole) && matches(p, path) })
+	})
+}
+
+// matches reports whether the steps that two paths both have are the same.
+func matches(read, path Path) bool {
+	for i := range min(len(read), len(path)) {
+		if read[i] != any(each{}) && read[i] != path[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // canHave reports whether a kind has a path, or its schema is not known.

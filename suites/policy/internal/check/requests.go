@@ -131,12 +131,22 @@ func (b *bench) addressed(manifest map[string]any) *unstructured.Unstructured {
 // mostVariants limits the variants of one object.
 const mostVariants = 300
 
-// variants removes each value of each sample, and empties each list and map.
+// oneUnread is how many values that no expression reads there are for each one that is varied nevertheless.
+const oneUnread = 10
+
+// variants removes each value of each sample that an expression reads, and empties each such list and map. Some that no
+// expression reads are varied too, because what is read may be hidden.
 func (b *bench) variants(all []sample) []*Case {
 	var cases []*Case
+	read, unread := b.subject.readPaths(), 0
 	for _, s := range all {
 		n := 0
 		for _, path := range paths(s.object, nil) {
+			if !read.have(path) {
+				if unread++; unread%oneUnread != 0 {
+					continue
+				}
+			}
 			edits := map[string]map[string]any{"without ": with(s.object, path, remove)}
 			if old, _ := at(s.object, path); isCollection(old) {
 				edits["with empty "] = with(s.object, path, empty)
@@ -156,7 +166,7 @@ func (b *bench) variants(all []sample) []*Case {
 			metadata["generateName"] = fmt.Sprint(metadata["name"], "-")
 			delete(metadata, "name")
 			generated, renamed := b.create(Generated, s, varied, "with generateName"), b.addressed(s.object)
-			renamed.SetName(storedName(s, renamed.GetName(), "-renamed"))
+			renamed.SetName(b.storedName(s, renamed.GetName(), "-renamed"))
 			cases = append(cases, generated, b.newCase(Renamed, s, framework.Create(renamed), "create", "under another name"))
 		}
 	}
@@ -256,7 +266,7 @@ func collection(kept *unstructured.Unstructured) framework.Request {
 // store stores a copy of an object under another name. It returns nil if the API server refuses it.
 func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, suffix string, finalizers []string) (*unstructured.Unstructured, error) {
 	copied := b.addressed(manifest)
-	copied.SetName(storedName(s, copied.GetName(), suffix))
+	copied.SetName(b.storedName(s, copied.GetName(), suffix))
 	if finalizers != nil {
 		copied.SetFinalizers(finalizers)
 	}
@@ -265,14 +275,20 @@ func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, su
 		return nil, err
 	}
 	kept, _ := result.Object.(*unstructured.Unstructured)
+	if kept != nil {
+		b.on.note(kept)
+	}
 	return kept, nil
 }
 
-// storedName is the name of a copy of a sample.
-func storedName(s sample, name, suffix string) string {
+// storedName is the name of a copy of a sample. Copies for other Subjects may exist.
+func (b *bench) storedName(s sample, name, suffix string) string {
 	number := fmt.Sprintf("good%d", s.good)
 	if s.bad >= 0 {
 		number = fmt.Sprintf("bad%d", s.bad)
+	}
+	if b.on.sandboxes > firstSandbox {
+		suffix = fmt.Sprintf("%s-%d", suffix, b.on.sandboxes)
 	}
 	return name + "-" + number + suffix
 }
@@ -303,6 +319,7 @@ func (b *bench) ending(ctx context.Context, s sample) ([]*Case, error) {
 	if err != nil || kept == nil {
 		return nil, err
 	}
+	b.on.held = append(b.on.held, kept)
 	if _, err := b.sandbox.Send(ctx, framework.Request{Verb: framework.VerbDelete, Kind: kept.GroupVersionKind(), Namespace: kept.GetNamespace(), Name: kept.GetName()}); err != nil {
 		return nil, err
 	}

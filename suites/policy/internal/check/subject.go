@@ -106,9 +106,6 @@ func (s Subject) Misuse() []string {
 // probePrefix begins the names of the probes.
 const probePrefix = "admissiontest-probe-"
 
-// IsProbe reports whether a name is that of a probe.
-func IsProbe(name string) bool { return strings.HasPrefix(name, probePrefix) }
-
 // evaluatedMark is the message by which a probe says that it was evaluated.
 const evaluatedMark = "the policy was evaluated"
 

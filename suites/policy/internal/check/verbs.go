@@ -116,7 +116,7 @@ func (b *bench) real(ctx context.Context) error {
 		if u.GetName() == "" {
 			continue
 		}
-		u.SetName(storedName(s, u.GetName(), "-real"))
+		u.SetName(b.storedName(s, u.GetName(), "-real"))
 		c := b.newCase(Verbs, s, framework.Create(u), "create", "which is no dry run")
 		c.Request.DryRun, c.Control, c.Before = false, control, control.Before
 		cases = append(cases, c)

@@ -9,9 +9,6 @@ import (
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
-// anExpression is a message that joins strings and what an expression can read.
-var anExpression = regexp.MustCompile(`\b(object|oldObject|params|variables|request)\.[\w.]+(\s*\+|.*\+\s*['"])|['"]\s*\+\s*(object|oldObject|params|variables|request)\.`)
-
 // undefined is what the type check of Kubernetes says about a field that a kind does not have.
 var undefined = regexp.MustCompile(`undefined field '([^']+)'`)
 
@@ -87,9 +84,6 @@ func expressions() []Definition {
 			}
 			for _, warning := range t.Types {
 				field := warning.Field
-				if check.IsProbe(warning.Name) {
-					continue
-				}
 				if found := undefined.FindStringSubmatch(warning.Text); found != nil && t.Fields[found[1]] {
 					continue // another kind has it, or the type check does not know the whole schema
 				} else if found == nil { // such as lists of different types that are added up, which works
@@ -128,7 +122,7 @@ func operations() []Definition {
 			t.must(t.validating(), "MutatingAdmissionPolicies have no messages")
 			for _, p := range t.List() {
 				for _, text := range p.Messages() {
-					if anExpression.MatchString(text) {
+					if check.IsExpression(text) {
 						t.Errorf("%s %q: the message is an expression, which clients get as it is: %s", p.GetKind(), p.GetName(), text)
 					}
 				}

@@ -1,0 +1,361 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/parser"
+	"k8s.io/apiserver/pkg/cel"
+)
+
+// expression is an expression of a policy, parsed. Its macros are calls.
+type expression struct {
+	text string
+	// root is nil if the text does not parse.
+	root ast.Expr
+}
+
+// parse parses an expression.
+func parse(text string) expression {
+	p, err := parser.NewParser(parser.EnableOptionalSyntax(true), parser.EnableIdentEscapeSyntax(true))
+	if err != nil {
+		return expression{text: text}
+	}
+	parsed, errs := p.Parse(common.NewTextSource(text))
+	if len(errs.GetErrors()) > 0 {
+		return expression{text: text}
+	}
+	return expression{text, parsed.Expr()}
+}
+
+// visit calls a function for each part of the expression, the outer parts first.
+func (e expression) visit(f func(ast.Expr)) {
+	if e.root != nil {
+		ast.PreOrderVisit(e.root, ast.NewExprVisitor(f))
+	}
+}
+
+// literals returns the strings in expressions, each once.
+func literals(all []expression) []string {
+	var found []string
+	for _, each := range all {
+		each.visit(func(part ast.Expr) {
+			if text, ok := literal(part); ok && text != "" && !slices.Contains(found, text) {
+				found = append(found, text)
+			}
+		})
+	}
+	return found
+}
+
+// memberCall returns the call of a function of a value that a part of an expression is.
+func memberCall(part ast.Expr) (call ast.CallExpr, ok bool) {
+	if part.Kind() != ast.CallKind || !part.AsCall().IsMemberFunction() {
+		return nil, false
+	}
+	return part.AsCall(), true
+}
+
+// literal returns the string that a part of an expression is.
+func literal(part ast.Expr) (string, bool) {
+	if part.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, ok := part.AsLiteral().(types.String)
+	return string(text), ok
+}
+
+// Names reports whether an expression uses a variable.
+func Names(text, variable string) bool {
+	found := false
+	parse(text).visit(func(part ast.Expr) {
+		found = found || part.Kind() == ast.IdentKind && part.AsIdent() == variable
+	})
+	return found
+}
+
+// IsExpression reports whether a message is an expression that joins strings and what it reads: clients get it as it is.
+func IsExpression(message string) bool {
+	found := false
+	parse(message).visit(func(part ast.Expr) {
+		if part.Kind() != ast.CallKind || part.AsCall().FunctionName() != operators.Add {
+			return
+		}
+		for _, operand := range part.AsCall().Args() {
+			expression{root: operand}.visit(func(part ast.Expr) {
+				found = found || part.Kind() == ast.IdentKind && slices.Contains(variables(), part.AsIdent())
+			})
+		}
+	})
+	return found
+}
+
+// variables are the variables of policies that have fields.
+func variables() []string {
+	return []string{"object", "oldObject", "params", "request", "namespaceObject", "variables"}
+}
+
+// each stands in a Path for any element of a list, and any entry of a map.
+type each struct{}
+
+// String returns "*".
+func (each) String() string { return "*" }
+
+// read is one access in an expression: the paths that it may be about, such as the containers of a Pod and of a
+// Deployment.
+type read struct {
+	paths []Path
+	// whole is true if everything below may be read.
+	whole bool
+}
+
+// mapped ends the path of a list that has, for each element of another one, what the path before it is.
+type mapped struct{}
+
+// mostPaths limits the paths that one part of an expression may be about.
+const mostPaths = 64
+
+// reader finds what the expressions of a policy read.
+type reader struct {
+	roots     []string // object and oldObject, or one of them
+	variables map[string]expression
+	// values are the paths of the variables that were read; nil while one is read.
+	values map[string][]Path
+	reads  []read
+	// unknown is true if an expression does not parse, so that anything may be read.
+	unknown bool
+}
+
+// reads returns what expressions of a policy read of variables: of object, or of oldObject. Known is false if an
+// expression does not parse.
+func (p Policy) reads(texts []string, roots ...string) (all []read, known bool) {
+	r := &reader{roots: roots, variables: map[string]expression{}, values: map[string][]Path{}}
+	for name, text := range p.variables() {
+		r.variables[name] = parse(text)
+	}
+	for _, text := range texts {
+		parsed := parse(text)
+		r.unknown = r.unknown || parsed.root == nil
+		if parsed.root != nil {
+			r.value(parsed.root, nil)
+		}
+	}
+	return r.reads, !r.unknown
+}
+
+// scope has the paths of the variables of macros, the inner ones last.
+type scope []bound
+
+type bound struct {
+	name  string
+	paths []Path
+}
+
+// value returns the paths that a part of an expression may be, and notes what is read.
+func (r *reader) value(part ast.Expr, in scope) []Path {
+	switch part.Kind() {
+	case ast.IdentKind:
+		name := part.AsIdent()
+		for _, b := range slices.Backward(in) {
+			if b.name == name {
+				return b.paths
+			}
+		}
+		if slices.Contains(r.roots, name) {
+			return []Path{{}}
+		}
+	case ast.SelectKind:
+		selected := part.AsSelect()
+		return r.field(selected.Operand(), selected.FieldName(), in)
+	case ast.CallKind:
+		return r.call(part.AsCall(), in)
+	case ast.ListKind:
+		for _, element := range part.AsList().Elements() {
+			r.whole(element, in)
+		}
+	case ast.MapKind:
+		for _, entry := range part.AsMap().Entries() {
+			r.whole(entry.AsMapEntry().Key(), in)
+			r.whole(entry.AsMapEntry().Value(), in)
+		}
+	case ast.StructKind:
+		for _, field := range part.AsStruct().Fields() {
+			r.whole(field.AsStructField().Value(), in)
+		}
+	}
+	return nil
+}
+
+// whole notes that everything is read that a part of an expression is.
+func (r *reader) whole(part ast.Expr, in scope) {
+	r.note(r.value(part, in), true)
+}
+
+// note notes that paths are read.
+func (r *reader) note(paths []Path, whole bool) {
+	var noted []Path
+	for _, path := range paths {
+		noted = append(noted, unmapped(path))
+	}
+	if len(noted) > 0 {
+		r.reads = append(r.reads, read{noted, whole})
+	}
+}
+
+func unmapped(path Path) Path {
+	if n := len(path); n > 0 && path[n-1] == any(mapped{}) {
+		return path[:n-1]
+	}
+	return path
+}
+
+// field returns the paths of a field of an operand.
+func (r *reader) field(operand ast.Expr, name string, in scope) []Path {
+	if operand.Kind() == ast.IdentKind && operand.AsIdent() == "variables" {
+		return r.variable(name)
+	}
+	if unescaped, ok := cel.Unescape(name); ok {
+		name = unescaped
+	}
+	return r.step(r.value(operand, in), name)
+}
+
+// step returns paths with one more step, and notes that they are read.
+func (r *reader) step(paths []Path, step any) []Path {
+	var longer []Path
+	for _, path := range paths[:min(len(paths), mostPaths)] {
+		if element := unmapped(path); step == any(each{}) && len(element) < len(path) {
+			longer = append(longer, element)
+			continue
+		}
+		longer = append(longer, append(slices.Clone(path), step))
+	}
+	r.note(longer, false)
+	return longer
+}
+
+// variable returns the paths that a variable of the policy may be.
+func (r *reader) variable(name string) []Path {
+	paths, known := r.values[name]
+	if !known {
+		r.values[name] = nil
+		if root := r.variables[name].root; root != nil {
+			paths = r.value(root, nil)
+		} else {
+			r.unknown = true
+		}
+		r.values[name] = paths
+	}
+	return paths
+}
+
+// call returns the paths that a call may return.
+func (r *reader) call(call ast.CallExpr, in scope) []Path {
+	args := call.Args()
+	if call.IsMemberFunction() {
+		return r.member(call, in)
+	}
+	switch name := call.FunctionName(); {
+	case name == operators.OptSelect && len(args) == 2:
+		if field, ok := literal(args[1]); ok {
+			return r.field(args[0], field, in)
+		}
+	case name == operators.In && len(args) == 2:
+		r.value(args[0], in)
+		if key, ok := literal(args[0]); ok {
+			for _, path := range r.value(args[1], in) {
+				r.note([]Path{append(slices.Clone(path), any(key))}, false)
+			}
+			return nil
+		}
+		r.step(r.value(args[1], in), each{})
+		return nil
+	case (name == operators.Index || name == operators.OptIndex) && len(args) == 2:
+		operand := r.value(args[0], in)
+		r.value(args[1], in)
+		if key, ok := literal(args[1]); ok {
+			return r.step(operand, key)
+		}
+		return r.step(operand, each{})
+	case name == operators.Conditional && len(args) == 3:
+		r.value(args[0], in)
+		return slices.Concat(r.value(args[1], in), r.value(args[2], in))
+	case name == operators.Add && len(args) == 2:
+		return slices.Concat(r.value(args[0], in), r.value(args[1], in))
+	case (name == "dyn" || name == "has" || name == "optional.of" || name == "optional.ofNonZeroValue") && len(args) == 1:
+		return r.value(args[0], in)
+	case slices.Contains(comparisons(), name):
+		for _, arg := range args {
+			r.value(arg, in)
+		}
+		return nil
+	}
+	for _, arg := range args {
+		r.whole(arg, in)
+	}
+	return nil
+}
+
+// comparisons are functions that have no error whatever is absent in their arguments.
+func comparisons() []string {
+	return []string{operators.Equals, operators.NotEquals, operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, "size", "type", "string"}
+}
+
+// member returns the paths that the call of a function of a value may return.
+func (r *reader) member(call ast.CallExpr, in scope) []Path {
+	target, args := r.value(call.Target(), in), call.Args()
+	if len(args) >= 2 && args[0].Kind() == ast.IdentKind { // a macro with the name of a variable
+		return r.macro(call, target, in)
+	}
+	var alternative []Path
+	for _, arg := range args {
+		alternative = append(alternative, r.value(arg, in)...)
+	}
+	switch call.FunctionName() {
+	case "flatten":
+		var lists []Path
+		for _, path := range target {
+			lists = append(lists, unmapped(path))
+		}
+		return lists
+	case "orValue", "or", "value", "reverse", "sort", "distinct", "first", "last", "slice":
+		return slices.Concat(target, alternative)
+	}
+	return nil
+}
+
+// macro returns the paths that a macro may return, such as map and filter.
+func (r *reader) macro(call ast.CallExpr, target []Path, in scope) []Path {
+	args := call.Args()
+	name, elements := call.FunctionName(), target
+	if name != "optMap" && name != "optFlatMap" {
+		elements = r.step(target, each{})
+	}
+	inner := append(slices.Clone(in), bound{args[0].AsIdent(), elements})
+	body := args[1:]
+	if len(args) >= 3 && args[1].Kind() == ast.IdentKind { // the index or key, and the element
+		inner[len(inner)-1].paths = nil
+		inner = append(inner, bound{args[1].AsIdent(), elements})
+		body = args[2:]
+	}
+	var last []Path
+	for _, part := range body {
+		last = r.value(part, inner)
+	}
+	switch name {
+	case "filter":
+		return target
+	case "map":
+		var lists []Path
+		for _, path := range last {
+			lists = append(lists, append(slices.Clone(path), any(mapped{})))
+		}
+		return lists
+	case "optMap", "optFlatMap":
+		return last
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// Server is an API server on which Subjects are observed, one after the other. It ends with Close.
+type Server struct {
+	target target.Target
+	// shared has what several Subjects can be given: CustomResourceDefinitions and Namespaces. An API server needs up to
+	// 30 s until policies know a new kind of params.
+	shared target.Sandbox
+	// sandboxes is how many Sandboxes there were.
+	sandboxes int
+	// removed are policies of the last Subject, which can still be effective.
+	removed []map[string]any
+	// held are stored objects of the last Subject with a finalizer.
+	held []*unstructured.Unstructured
+	// stored has the names of all stored objects, by kind, namespace and name.
+	stored map[string]bool
+}
+
+// firstSandbox is Server.sandboxes during the first Subject: one is for what is shared, and one for the probes.
+const firstSandbox = 3
+
+// Start starts an API server.
+func Start(ctx context.Context, provider target.Provider) (*Server, error) {
+	started, err := provider.Start(ctx, target.StartOptions{Parallel: inParallel})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{target: started, stored: map[string]bool{}}
+	if s.shared, err = s.sandbox(ctx); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	return s, nil
+}
+
+func (s *Server) id() string { return runid.Scenario(s.target.RunID(), s.sandboxes) }
+
+func (s *Server) sandbox(ctx context.Context) (target.Sandbox, error) {
+	s.sandboxes++
+	return s.target.NewSandbox(ctx, target.SandboxOptions{ID: s.id(), Open: true})
+}
+
+// Close ends the API server.
+func (s *Server) Close(ctx context.Context) error {
+	return s.target.Close(context.WithoutCancel(ctx))
+}
+
+// Observe sends all requests about a Subject, before and after its policies are installed. Then it removes them.
+func (s *Server) Observe(ctx context.Context, subject Subject) (observed *Observations, err error) {
+	if err := s.restore(ctx); err != nil {
+		return nil, fmt.Errorf("remove the policies of the last Subject: %w", err)
+	}
+	probes, err := s.sandbox(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sandbox, err := s.sandbox(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}}}
+	observed, err = b.observe(ctx)
+	for _, m := range subject.Policies {
+		s.removed = append(s.removed, m.Object)
+	}
+	ctx = context.WithoutCancel(ctx)
+	return observed, errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
+}
+
+// restore returns when no policy of the last Subject is effective any more, and lets go the objects that a finalizer held.
+func (s *Server) restore(ctx context.Context) error {
+	if len(s.removed) == 0 {
+		return nil
+	}
+	if err := s.target.WaitUntilEffective(ctx, s.removed); err != nil {
+		return err
+	}
+	for _, each := range s.held {
+		_, err := s.shared.Send(ctx, framework.Request{
+			Verb: framework.VerbPatch, Kind: each.GroupVersionKind(), Namespace: each.GetNamespace(), Name: each.GetName(),
+			HTTP: framework.HTTP{Patch: []byte(`{"metadata":{"finalizers":null}}`), PatchType: types.MergePatchType},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.removed, s.held = nil, nil
+	return nil
+}
+
+// note notes a stored object.
+func (s *Server) note(stored *unstructured.Unstructured) { s.stored[keyOf(stored)] = true }
+
+// has reports whether an object was stored for a Subject.
+func (s *Server) has(stored *unstructured.Unstructured) bool { return s.stored[keyOf(stored)] }
+
+func keyOf(u *unstructured.Unstructured) string {
+	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
+}
