@@ -35,7 +35,7 @@ func All() []Profile {
 	notOfWebhooks := []string{"order.plugins.*", "order.static.*", "reinvocation.in-tree-change.*"}
 	policies := []string{
 		"vap", "map", "config.policies.*", "match.policies.*", "selectors.policies.*", "exemption.*policies*", "subresource.policies*", "dryrun.policies*",
-		"audit.fail*", "order.plugins.*policies*", "metrics.*policies",
+		"audit.fail*", "order.plugins.*policies*", "metrics.*policies", "controllers",
 	}
 	return []Profile{
 		{
@@ -48,7 +48,7 @@ func All() []Profile {
 		},
 		{
 			Name: "built-in-plugins", About: "The API server has the admission plugins that are compiled into kube-apiserver.",
-			Selects: []string{"plugins", "nslifecycle", "chain", "flags", "configfile", "static", "order.plugins.*", "order.static.*", "reinvocation.in-tree-change.*", "metrics.static-manifests", "metrics.steps-and-plugins", "metrics.requests-and-conditions"},
+			Selects: []string{"plugins", "nslifecycle", "chain", "flags", "configfile", "static", "order.plugins.*", "order.static.*", "reinvocation.in-tree-change.*", "metrics.static-manifests", "metrics.pod-security", "metrics.steps-and-plugins", "metrics.requests-and-conditions"},
 		},
 		{
 			Name: "node-less", About: "The API server does the same as for `webhooks` and `policies`, as far as that needs no Pods and other kinds for nodes.",
