@@ -145,6 +145,8 @@ func faulty() map[string]string {
 		"PO-MUT-6": change("patchType: ApplyConfiguration", "patchType: JSONPatch", "applyConfiguration: {expression: '"+label+"'}",
 			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels/marked", value: "yes"}]'}`),
 		"PO-BIND-1": change("spec: {policyName: marked}", "spec: {policyName: markd}"),
+		"PO-ERR-8":  change(validation, validation+"    - {expression: \""+strings.Repeat("object.spec.containers.all(c, ", 7)+"c.name != 'bad'"+strings.Repeat(")", 7)+"\", message: bad name}\n"),
+		"PO-MUT-7":  change("operations: [CREATE], resources: [pods]}]}\n  mutations", "operations: [CREATE, UPDATE], resources: [pods]}]}\n  mutations", label, "oldObject == null ? Object{} : "+label),
 	}
 }
 
@@ -247,11 +249,68 @@ func replicas(t *testing.T, policies string) policy.Subject {
 	}
 }
 
+// soundTemplates obeys all rules, for Pods and for a kind that has them as a template.
+const soundTemplates = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: templates}
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods, pods/ephemeralcontainers]}
+      - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [replicasets]}
+  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
+  variables:
+    - {name: spec, expression: "has(object.spec.template) ? dyn(object.spec.template.spec) : dyn(object.spec)"}
+    - {name: all, expression: "dyn(variables.spec.containers) + dyn(variables.spec.?initContainers.orValue([])) + dyn(variables.spec.?ephemeralContainers.orValue([]))"}
+  validations:
+    - {expression: "variables.all.all(c, c.image.startsWith('registry.example.com/'))", message: images must come from registry.example.com/}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: templates}
+spec: {policyName: templates, validationActions: [Deny]}
+`
+
+// replaced mutates the template of a ReplicaSet that has an owner.
+const replaced = `
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: marked}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [replicasets]}]}
+  matchConditions: [{name: owned, expression: "has(object.metadata.ownerReferences)"}]
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration: {expression: 'Object{spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{annotations: {"marked": "yes"}}}}}'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: marked}
+spec: {policyName: marked}
+`
+
+func templates(t *testing.T, policies string) policy.Subject {
+	t.Helper()
+	set := func(image string) string {
+		return strings.NewReplacer("MOST", "1", "image: i", "image: "+image).Replace(replicaSet)
+	}
+	return policy.Subject{
+		Policies: file(t, policies), Good: file(t, set("registry.example.com/a")),
+		Bad: []policy.Bad{{Object: file(t, set("example.org/a")), Denied: "registry.example.com/"}},
+	}
+}
+
 // faultySubjects are Subjects with changes of soundScalers and soundLimits.
 func faultySubjects(t *testing.T) map[string]policy.Subject {
 	t.Helper()
 	return map[string]policy.Subject{
 		"PO-DOOR-3 by scale": replicas(t, strings.Replace(soundReplicas, ", replicasets/scale", "", 1)),
+		"PO-DOOR-4":          templates(t, strings.Replace(soundTemplates, "[pods, pods/ephemeralcontainers]", "[podtemplates]", 1)),
+		"PO-LIFE-5":          templates(t, strings.Replace(soundTemplates, "  validations:\n", "  validations:\n    - {expression: \"has(object.spec.template) || !has(object.metadata.ownerReferences)\", message: no owner}\n", 1)),
+		"PO-MUT-8":           templates(t, soundTemplates+replaced),
 		"PO-DOOR-5":          scalers(t, strings.Replace(soundScalers, "matchConstraints:", "matchConstraints:\n    matchPolicy: Exact", 1)),
 		"PO-VERDICT-2": limits(t, "quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0",
 			"!has(object.spec.hard) || !('pods' in object.spec.hard) || object.spec.hard['pods'] != '30'"),

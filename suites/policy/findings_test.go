@@ -113,3 +113,18 @@ func TestFindingPolicyForConfigMaps(t *testing.T) {
 		}
 	}
 }
+
+// A Pod in a namespace that only the sample names is accepted, and so is a ServiceAccount that every namespace has.
+func TestFindingAccounts(t *testing.T) {
+	s := subject(t, sound)
+	in := func(manifest, namespace string) string {
+		return strings.Replace(manifest, "metadata: {name: p,", "metadata: {name: p, namespace: "+namespace+",", 1)
+	}
+	image := func(name string) string { return strings.ReplaceAll(pod, "IMAGE", name) }
+	s.Good = file(t, in(image("registry.example.com/a"), "default")+"---"+in(image("registry.example.com/a"), "contract-other")+
+		"---\n{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: contract-third}}")
+	report, failed := verdicts(t, s, policy.Only("PO-VERDICT-1"))
+	if len(failed) > 0 || report.NotAccepted == report.Requests {
+		t.Errorf("it breaks %v", failed)
+	}
+}

@@ -91,3 +91,11 @@ func (b *bench) foreign(all []sample) []*Case {
 	}
 	return cases
 }
+
+// Drift returns the paths at which the response to a second apply differs from the first one, unless it has there what the
+// manifest says: then the first one was wrong, and not the second.
+func (c *Case) Drift() []Path {
+	sent, _ := c.Request.Object.(*unstructured.Unstructured)
+	first, second := c.Control.After.Fields(), c.After.Fields()
+	return slices.DeleteFunc(Differences(first, second), func(path Path) bool { return sent != nil && carries(second, sent.Object, []Path{path}) })
+}

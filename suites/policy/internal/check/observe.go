@@ -43,6 +43,8 @@ type Case struct {
 	// Same is the creation of the bad object in which the bad element has the name that it has in this request, or nil. If
 	// the policies allow it, they decide by the name.
 	Same *Case
+	// Templates are the parts of an Owned object that its owner wrote.
+	Templates []Path
 	// Before and After are the responses without and with the policies.
 	Before, After framework.Result
 }
@@ -65,6 +67,11 @@ const (
 	Siblings   Group = "siblings"    // the bad element in another list with such elements
 	Subwrites  Group = "subwrites"   // the defect by a subresource that can carry it
 	Renamed    Group = "renamed"     // the creation of a sample under another name
+	Embedded   Group = "embedded"    // the creation of what the bad object embeds: the Pod of its template
+	Children   Group = "children"    // the creation of what a good object embeds, by a controller
+	Owned      Group = "owned"       // the creation of what the policies made of a good object, with a controller
+	Applied    Group = "applied"     // the second apply of a good object; the Control is the first
+	Large      Group = "large"       // a sample with ten times as many elements in a list or map that expressions loop over
 	Reapplied  Group = "reapplied"   // the creation of what a policy made of a good object
 	Elements   Group = "elements"    // the bad element of a list among good ones
 	Verbs      Group = "verbs"       // what the Control does, by another verb or in no dry run
@@ -213,6 +220,8 @@ type bench struct {
 	observed  *Observations
 	// absent and same are the Cases for Case.Absent and Case.Same, by sample and list.
 	absent, same map[string]*Case
+	// specs is what Server.kindsBySpec returned.
+	specs map[string]schema.GroupVersionKind
 	// openAPI has the OpenAPI v3 documents of the API server, by group and version.
 	openAPI map[schema.GroupVersion]map[string]any
 }
@@ -229,17 +238,37 @@ func (b *bench) given(ctx context.Context) error {
 		}
 	}
 	for _, s := range b.samples() {
-		name := (&unstructured.Unstructured{Object: s.object}).GetNamespace()
-		if slices.Contains(known, name) {
-			continue
+		u := b.addressed(s.object)
+		if name := u.GetNamespace(); !slices.Contains(known, name) && name != b.namespace {
+			known = append(known, name)
+			namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
+			if err := b.on.shared.Install(ctx, namespace, nil); err != nil {
+				return fmt.Errorf("%w: %s: create the namespace %s: %w", ErrSubject, s.name, name, err)
+			}
 		}
-		known = append(known, name)
-		namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
-		if err := b.on.shared.Install(ctx, namespace, nil); err != nil {
-			return fmt.Errorf("%w: %s: create the namespace %s: %w", ErrSubject, s.name, name, err)
+		if err := b.account(ctx, u); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// account creates the ServiceAccount default in the namespace of a sample, which a controller does in a cluster: the API
+// server refuses Pods without it. If a sample is this ServiceAccount, it is deleted.
+func (b *bench) account(ctx context.Context, of *unstructured.Unstructured) error {
+	account := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount"}}
+	account.SetName("default")
+	account.SetNamespace(of.GetNamespace())
+	request := framework.Create(account)
+	if slices.ContainsFunc(b.samples(), func(s sample) bool { return keyOf(b.addressed(s.object)) == keyOf(account) }) {
+		request = framework.Delete(account)
+	}
+	if of.GetNamespace() == "" {
+		return nil
+	}
+	request.InProcess = framework.InProcess{} // an API server reads the old object itself
+	_, err := b.sandbox.Send(ctx, request)    // it may exist, or not, already
+	return err
 }
 
 // installAll installs manifests, first the kinds and namespaces that others need. The error has the position of what
@@ -258,6 +287,9 @@ func (b *bench) installAll(ctx context.Context, manifests []shipped.Manifest) er
 		if err := sandbox.Install(ctx, m.Object, nil); err != nil {
 			line, column := m.Position(fieldOf(err))
 			return fmt.Errorf("%w: %s:%d:%d: install %s: %w", ErrSubject, m.File, line, column, m, err)
+		}
+		if object.IsPolicy(m.Object) {
+			b.on.removed = append(b.on.removed, m.Object)
 		}
 	}
 	return nil
@@ -346,13 +378,18 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.send(ctx, accepted, after); err != nil {
 		return err
 	}
-	again := b.reapplied()
+	again := slices.Concat(b.reapplied(), b.owned())
 	b.observed.Cases = append(b.observed.Cases, again...)
 	for _, c := range again {
 		c.Before.Status.Code = 200 // it was accepted as the result of another request
 	}
 	if err := b.send(ctx, again, after); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+		if err := b.appliedTwice(ctx); err != nil {
+			return err
+		}
 	}
 	if err := b.real(ctx); err != nil {
 		return err

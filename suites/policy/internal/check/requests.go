@@ -78,6 +78,11 @@ func (b *bench) before(ctx context.Context) error {
 	if err := b.readSchemas(ctx, served); err != nil {
 		return err
 	}
+	specs, err := b.on.kindsBySpec(ctx)
+	if err != nil {
+		return err
+	}
+	b.specs = specs
 	b.observed.Missing = b.missingPaths()
 	b.observed.Cases, b.observed.OneVersion, b.observed.Keys = first, true, len(b.subject.keys())
 	for _, p := range b.subject.List() {
@@ -88,7 +93,7 @@ func (b *bench) before(ctx context.Context) error {
 			b.observed.OneVersion = false
 		}
 	}
-	more := slices.Concat(b.elementControls(served), b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served), b.forms(served))
+	more := slices.Concat(b.elementControls(served), b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served), b.forms(served), b.children(served), b.large(served))
 	existing := b.existing(ctx)
 	stored, err := b.stored(ctx, served)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -27,6 +28,8 @@ type Server struct {
 	held []*unstructured.Unstructured
 	// stored has the names of all stored objects, by kind, namespace and name.
 	stored map[string]bool
+	// specs has the kinds whose specs have names, by these. It is nil before kindsBySpec.
+	specs map[string]schema.GroupVersionKind
 }
 
 // firstSandbox is Server.sandboxes during the first Subject: one is for what is shared, and one for the probes.
@@ -72,9 +75,6 @@ func (s *Server) Observe(ctx context.Context, subject Subject) (observed *Observ
 	}
 	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}}}
 	observed, err = b.observe(ctx)
-	for _, m := range subject.Policies {
-		s.removed = append(s.removed, m.Object)
-	}
 	ctx = context.WithoutCancel(ctx)
 	return observed, errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
 }

@@ -33,6 +33,9 @@ func (p Path) below(other Path) bool {
 	return len(p) >= len(other) && slices.Equal(p[:len(other)], other)
 }
 
+// In reports whether a path is at or below one of others.
+func (p Path) In(others []Path) bool { return slices.ContainsFunc(others, p.below) }
+
 // identity are the paths that say which object it is; they are not varied.
 func identity() []Path {
 	return []Path{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "generateName"}}

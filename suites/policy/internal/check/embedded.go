@@ -1,0 +1,158 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// kindsBySpec returns the kinds that the API server serves, by the name of the schema of their spec: what other kinds embed,
+// such as the spec of a Pod. It reads every OpenAPI document, once.
+func (s *Server) kindsBySpec(ctx context.Context) (map[string]schema.GroupVersionKind, error) {
+	read := s.target.Optional().OpenAPI
+	if s.specs != nil || read == nil {
+		return s.specs, nil
+	}
+	kinds := map[schema.GroupVersion][]string{}
+	for _, served := range s.target.Optional().Resources() {
+		version := schema.GroupVersion{Group: served.Group, Version: served.Version}
+		if served.Version != "*" && !strings.Contains(served.Name, "/") {
+			kinds[version] = append(kinds[version], served.Kind)
+		}
+	}
+	s.specs = map[string]schema.GroupVersionKind{}
+	for version, names := range kinds {
+		document, err := read(ctx, version)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			kind := version.WithKind(name)
+			if spec := fields.TypeAt(document, kind, []any{"spec"}); spec != "" {
+				s.specs[spec] = kind
+			}
+		}
+	}
+	return s.specs, nil
+}
+
+// embedded is a part of a sample that is the spec of another kind: the template of a Deployment is that of a Pod.
+type embedded struct {
+	path Path
+	kind schema.GroupVersionKind
+}
+
+// embeddedIn returns the parts of a sample that are the spec of another kind.
+func (b *bench) embeddedIn(s sample) []embedded {
+	kind, err := object.Kind(s.object)
+	if err != nil {
+		return nil
+	}
+	var found []embedded
+	for _, path := range paths(s.object, nil) {
+		other, is := b.specs[fields.TypeAt(b.openAPI[kind.GroupVersion()], kind, path)]
+		if is && len(path) > 1 && other.GroupKind() != kind.GroupKind() {
+			found = append(found, embedded{path, other})
+		}
+	}
+	return found
+}
+
+// children creates the objects that samples embed: the bad ones as the requester, and the good ones as the controller that
+// creates them.
+func (b *bench) children(all []sample) []*Case {
+	var cases []*Case
+	for _, s := range all {
+		for _, part := range b.embeddedIn(s) {
+			child := b.addressed(childOf(s.object, part))
+			if s.good >= 0 {
+				child.SetGenerateName("contract-child-")
+				controlled(child)
+				c := b.newCase(Children, s, framework.Create(child).WithUser(Controllers()[2]), "create", fmt.Sprintf("the %s of %s, as %s", part.kind.Kind, part.path, Controllers()[2].Name))
+				cases = append(cases, c)
+				continue
+			}
+			if slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool { return p.below(part.path) }) {
+				child.SetName("contract-child")
+				cases = append(cases, b.newCase(Embedded, s, framework.Create(child), "create", fmt.Sprintf("the %s of %s", part.kind.Kind, part.path)))
+			}
+		}
+	}
+	return cases
+}
+
+// childOf returns the object that a part of another one describes, with the metadata beside it.
+func childOf(parent map[string]any, part embedded) map[string]any {
+	spec, _ := at(parent, part.path)
+	metadata, _ := at(parent, append(slices.Clone(part.path[:len(part.path)-1]), any("metadata")))
+	apiVersion, kind := part.kind.ToAPIVersionAndKind()
+	child := map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}
+	if metadata != nil {
+		child["metadata"] = metadata
+	}
+	return (&unstructured.Unstructured{Object: child}).DeepCopy().Object
+}
+
+// controlled gives an object a controller.
+func controlled(u *unstructured.Unstructured) {
+	_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{
+		"apiVersion": "contract.admissiontest.dev/v1", "kind": "Owner", "name": "contract", "uid": "00000000-0000-0000-0000-000000000000", "controller": true,
+	}}, "metadata", "ownerReferences")
+}
+
+// owned sends what the policies made of good objects again, with a controller: the owner of an object wrote the parts of it
+// that are the spec of another kind.
+func (b *bench) owned() []*Case {
+	var cases []*Case
+	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+		return nil
+	}
+	for _, s := range b.samples() {
+		c := b.sampleCase(s)
+		if s.good < 0 || c == nil || !c.Accepted() || !c.After.Allowed() || len(b.embeddedIn(s)) == 0 {
+			continue
+		}
+		child := b.addressed(ofClient(c.After.Fields()))
+		child.SetName(b.storedName(s, child.GetName(), "-owned"))
+		controlled(child)
+		sent := b.newCase(Owned, s, framework.Create(child), "create", "as the policies made it, with a controller")
+		for _, part := range b.embeddedIn(s) {
+			sent.Templates = append(sent.Templates, part.path[:len(part.path)-1])
+		}
+		cases = append(cases, sent)
+	}
+	return cases
+}
+
+// appliedTwice applies each good object, which is no dry run, and then again.
+func (b *bench) appliedTwice(ctx context.Context) error {
+	for _, s := range b.samples() {
+		c := b.sampleCase(s)
+		u := b.addressed(s.object)
+		if s.good < 0 || c == nil || !c.Accepted() || u.GetName() == "" {
+			continue
+		}
+		u.SetName(b.storedName(s, u.GetName(), "-applied"))
+		b.on.note(u)
+		var twice []*Case
+		for _, which := range []string{"once", "again"} {
+			applied := b.newCase(Applied, s, applying(u), "apply", which)
+			applied.Request.DryRun, applied.Before = false, c.Before
+			if err := b.send(ctx, []*Case{applied}, after); err != nil {
+				return err
+			}
+			twice = append(twice, applied)
+		}
+		twice[1].Control = twice[0]
+		b.observed.Cases = append(b.observed.Cases, twice[1])
+	}
+	return nil
+}
