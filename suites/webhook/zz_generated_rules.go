@@ -30,7 +30,7 @@
 //   - WH-ROBUST-1 malformed-reviews-are-refused (MUST): A malformed review is refused, a review without optional parts gets its normal verdict, and the webhook serves on. An object that is a string, or a version that does not exist, does not break it.
 //   - WH-ROBUST-2 bodies-are-limited (MUST): A body of 64 MiB is refused before half of it was read. A client that sends its body slowly does not delay other calls.
 //   - WH-ROBUST-3 newer-servers-do-not-break-it (MUST): Unknown fields of the review, and an unknown field of the object, do not change the verdict. An unknown operation gets an answer, and an object of an unknown kind gets a verdict if the rules match every kind.
-//   - WH-ROBUST-4 large-reviews-are-decided (SHOULD): A review with objects of 3 MiB, the largest that an API server accepts, gets its normal verdict.
+//   - WH-ROBUST-4 large-reviews-are-decided (SHOULD): A review with objects of 3 MiB, the largest that an API server accepts, is decided.
 //   - WH-ANNOT-1 warnings-reach-the-client (SHOULD): Warnings are valid UTF-8 without control characters, at most 4096 characters in all, without the prefix Warning:, and each of them once.
 //   - WH-ANNOT-2 audit-annotations-reach-the-log (SHOULD): The key of each audit annotation is at most 63 letters, digits, dots, dashes and underscores, without a /.
 //   - WH-DRY-1 dry-run-gets-the-same-answer (SHOULD): A dry run gets the same verdict, object and warnings as the request itself.
