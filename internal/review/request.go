@@ -52,13 +52,14 @@ func (k Kinds) Of(kind schema.GroupVersionKind) (resource schema.GroupVersionRes
 }
 
 // New returns the request that an API server would get for a manifest, with the metadata that it sets before
-// admission. An update changes nothing: the object is the old object. The subresources are status, scale, eviction, binding,
+// admission. Custom resources get the defaults of their CustomResourceDefinition. An update changes nothing: the object is the old object. The subresources are status, scale, eviction, binding,
 // ephemeralcontainers and resize, and exec, attach, portforward and proxy for CONNECT; empty is the object itself.
 func (k Kinds) New(manifest map[string]any, operation, subresource string) (reach.Request, error) {
 	fields, err := Encoded(manifest)
 	if err != nil {
 		return reach.Request{}, err
 	}
+	fields = k.Defaulted(fields)
 	kind, err := object.Kind(fields)
 	if err != nil {
 		return reach.Request{}, err

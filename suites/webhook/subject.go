@@ -53,6 +53,8 @@ type Subject = check.Subject
 //	Operation    CREATE, UPDATE, DELETE or CONNECT; empty means CREATE; for UPDATE and DELETE the object is stored
 //	Subresource  the subresource of the request; empty means none
 //	Old          the old object of an UPDATE; empty means the object itself
+//	Versions     the same object in other versions of its kind, which must get the same verdict; empty means that there are
+//	             none; those that differ only in their apiVersion, by a CustomResourceDefinition, are made of the object
 //	User         sends the request; the zero value means an administrator of a namespace
 //	Message      a part of the message of the denial; empty means that it is not checked
 //	Fix          a JSON patch, in JSON or YAML, that removes the reason of the denial: the webhook must allow the

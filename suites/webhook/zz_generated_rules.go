@@ -20,10 +20,11 @@
 //   - WH-SHAPE-1 delete-gets-a-verdict (MUST): A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name.
 //   - WH-SHAPE-2 missing-names-do-not-matter (MUST): An object with generateName and without a name, and an object without metadata.namespace, get the same answer as with them.
 //   - WH-SHAPE-3 subresources-get-a-verdict (MUST): Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.
+//   - WH-SHAPE-4 subresources-are-no-way-out (SHOULD): What is denied in a container is denied in an ephemeral container too, and what is denied in spec.replicas is denied for the subresource scale, if the rules name these subresources.
 //   - WH-UPDATE-1 no-op-updates-are-allowed (MUST): An update that changes nothing is allowed, and does not change an object that the webhook has already changed.
 //   - WH-UPDATE-2 finalizers-can-be-removed (MUST): An object in deletion can lose its finalizers, whether it is valid or not, and the patch does not change its spec.
 //   - WH-UPDATE-3 old-objects-can-change (SHOULD): An object that was stored before the webhook existed can still be changed elsewhere, and can be repaired. The repair is a MUST.
-//   - WH-UPDATE-4 immutable-fields-are-kept (MUST): On an update, the patch does not change a field that cannot change.
+//   - WH-UPDATE-4 immutable-fields-are-kept (MUST): On an update, the patch does not change a field that cannot change: of Kubernetes' own kinds, or by a rule self == oldSelf of a CustomResourceDefinition.
 //   - WH-VERDICT-1 samples-get-their-verdict (MUST): Each sample of Allow is allowed. Each sample of Reject is denied, by one of the webhooks, with its Message, and allowed with its Fix.
 //   - WH-VERDICT-2 denials-explain-themselves (SHOULD): A denial has a message, and a code from 400 to 499 or none.
 //   - WH-VERDICT-3 failures-are-not-denials (MUST): For a well-formed review, no denial has a code of 500 or more, a recovered panic, a stack or the error of a decoder.
@@ -44,6 +45,6 @@
 //   - WH-SEC-4 content-stays-private (SHOULD): Values of Secrets, environment variables and annotations of other clients are not in messages, warnings and audit annotations, and addresses in the object are not connected to.
 //   - WH-PERF-4 a-stop-loses-no-call (SHOULD, only on request): After SIGTERM, each call over a connection that the API server has kept open gets its answer.
 //   - WH-SEC-5 renewed-certificates-are-used (SHOULD, only on request): A renewed certificate is used for new connections within two minutes, without a restart and without a lost call.
-//   - WH-VERSION-1 converted-objects-get-the-same-answer (MUST): An object that the API server has converted to the version of the rule gets the same answer: kind decides, not requestKind.
+//   - WH-VERSION-1 converted-objects-get-the-same-answer (MUST): An object gets the same answer in each version: if the API server has converted it, kind decides and not requestKind, and if the rules match several versions, the verdict is the same.
 //   - WH-SERVER-1 the-api-server-gets-the-same-verdict (MUST): The dry run of a sample on the API server has the verdict, the message and the change that the webhook gives when it is called directly.
 package webhook

@@ -45,6 +45,8 @@ type Case struct {
 	Request, Sample reach.Request
 	Message         string
 	Fix             []byte
+
+	versions []Version
 }
 
 // String names the request: "CREATE pods default/a".
@@ -279,8 +281,24 @@ func (p *Prepared) caseOf(s Sample) (Case, error) {
 	if s.User.Name != "" {
 		r.User = s.User
 	}
-	fix, err := s.fix()
-	return Case{Request: r, Sample: r, Message: s.Message, Fix: fix}, err
+	c := Case{Request: r, Sample: r, Message: s.Message}
+	for _, each := range s.Versions {
+		other, err := each.one()
+		if err != nil {
+			return c, fmt.Errorf("%s: Versions: %w", s.name(), err)
+		}
+		converted, err := p.Kinds.New(other, operation, s.Subresource)
+		if err != nil {
+			return c, fmt.Errorf("%s: Versions: %w", s.name(), err)
+		}
+		if converted.Kind.GroupKind() != r.Kind.GroupKind() || converted.Kind.Version == r.Kind.Version {
+			return c, fmt.Errorf("%s: Versions: %s is %s; want another version of %s", s.name(), each.name(), converted.Kind, r.Kind)
+		}
+		converted.User = r.User
+		c.versions = append(c.versions, Version{Request: converted})
+	}
+	c.Fix, err = s.fix()
+	return c, err
 }
 
 // mutated returns a request as the mutating webhooks of the Subject leave it.
@@ -293,7 +311,7 @@ func (p *Prepared) mutated(ctx context.Context, r reach.Request) reach.Request {
 		if a.NoDecision() != "" || !a.Response.Allowed {
 			continue // the rules for the mutating webhook report it
 		}
-		if object, err := applyPatch(r.Object, a.Response.Patch); err == nil {
+		if object, err := p.patched(r.Object, a.Response.Patch); err == nil {
 			r.Object = object
 		}
 	}

@@ -87,6 +87,9 @@ type Sample struct {
 	Subresource string
 	// Old is the old object of an UPDATE. Empty means the object itself.
 	Old Manifest
+	// Versions has the same object in other versions of its kind. Empty means that there are none, or that the versions differ only
+	// in their apiVersion.
+	Versions []Manifest
 	// User sends the request. The zero value means an administrator of a namespace.
 	User framework.User
 	// Message is a part of the message of the denial. Empty means that it is not checked.

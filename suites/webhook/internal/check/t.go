@@ -151,7 +151,7 @@ func (t *T) decided(what string, object map[string]any, a Answer) (Decision, boo
 	}
 	d := Decision{a, object}
 	if a.Response.Allowed && object != nil {
-		changed, err := applyPatch(object, a.Response.Patch)
+		changed, err := t.patched(object, a.Response.Patch)
 		if err != nil {
 			t.LogOnce(what + ": " + err.Error())
 			return d, false
@@ -260,7 +260,7 @@ func (t *T) Fixed(c Case) (map[string]any, error) {
 	if len(c.Fix) == 0 {
 		return nil, nil
 	}
-	return applyPatch(c.Request.Object, c.Fix)
+	return t.patched(c.Request.Object, c.Fix)
 }
 
 // IgnoresUID reports whether the answer to a case has another uid than the request, also if it is the only request.

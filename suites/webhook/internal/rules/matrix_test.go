@@ -129,6 +129,13 @@ func shapeFaults() map[string]fault {
 				out.deny(400, "unable to decode PodExecOptions into *v1.Pod")
 			}
 		}},
+		"WH-SHAPE-4": {closed: true},
+		"WH-SHAPE-4 with scale": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.subresource == "scale" {
+				delete(out.response, "status")
+				out.response["allowed"] = true
+			}
+		}},
 		"WH-UPDATE-1": {mutate: func(s *sound, in incoming, out *outgoing) {
 			if in.operation == "UPDATE" && in.subresource == "" {
 				u := unstructured.Unstructured{Object: in.object}

@@ -2,9 +2,11 @@ package rules
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -141,28 +143,33 @@ func nameless(d check.Decision) check.Decision {
 // subresources are the subresources with their operations.
 func subresources() [][2]string {
 	return [][2]string{
-		{review.OpConnect, "exec"}, {review.OpConnect, "attach"}, {review.OpConnect, "portforward"},
+		{review.OpConnect, "exec"}, {review.OpConnect, "attach"}, {review.OpConnect, "portforward"}, {review.OpConnect, "proxy"},
 		{review.OpCreate, "eviction"}, {review.OpCreate, "binding"},
 		{review.OpUpdate, "status"}, {review.OpUpdate, "scale"}, {review.OpUpdate, "ephemeralcontainers"}, {review.OpUpdate, "resize"},
 	}
 }
 
-// hasSubresource reports whether Kubernetes has a subresource of a kind.
-func hasSubresource(kind, subresource string) bool {
+// hasSubresource reports whether an API server has a subresource of a kind.
+func hasSubresource(t *check.T, kind schema.GroupVersionKind, subresource string) bool {
+	if !check.IsBuiltIn(kind) {
+		return t.Kinds.HasSubresource(kind, subresource)
+	}
 	switch subresource {
 	case "status":
 		return true
 	case "scale":
-		return strings.Contains("Deployment ReplicaSet StatefulSet ReplicationController", kind)
+		return slices.Contains([]string{"Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"}, kind.Kind)
+	case "proxy":
+		return slices.Contains([]string{"Pod", "Service", "Node"}, kind.Kind)
 	}
-	return kind == "Pod"
+	return kind.Kind == "Pod"
 }
 
 func checkSubresources(t *check.T) {
 	called := false
 	eachObject(t, func(c check.Case, _ check.Decision) {
 		for _, each := range subresources() {
-			if !hasSubresource(c.Request.Kind.Kind, each[1]) {
+			if !hasSubresource(t, c.Request.Kind, each[1]) {
 				continue
 			}
 			r, err := t.Kinds.New(c.Request.Object, each[0], each[1])

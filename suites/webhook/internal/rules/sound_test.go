@@ -101,6 +101,8 @@ type fault struct {
 	// small refuses a body of 3 MiB, and locked reads a body with a lock. Lost answers at any path. Patient waits after its
 	// caller has given up. Blind takes an object of another type for none. Everything is called for every kind.
 	small, locked, lost, patient, blind, everything bool
+	// closed does not look at subresources.
+	closed bool
 	// mirrors changes mirror pods too, afresh adds labels without their parent, and marked stops at the own label.
 	mirrors, parentless, marked bool
 	// late and old: the validation of objects in deletion, and of what the old object has too.
@@ -247,9 +249,17 @@ func setPullPolicy(u unstructured.Unstructured, out *outgoing) {
 	}
 }
 
+// tooLarge reports whether an object has more than 100 replicas.
+func tooLarge(object map[string]any) bool {
+	replicas, _, _ := unstructured.NestedInt64(object, "spec", "replicas")
+	return replicas > 100
+}
+
 func badImage(object map[string]any, names ...string) bool {
 	u := unstructured.Unstructured{Object: object}
 	containers, _, _ := unstructured.NestedSlice(object, append(podPath(u), "containers")...)
+	more, _, _ := unstructured.NestedSlice(object, "spec", "ephemeralContainers")
+	containers = append(containers, more...)
 	for _, each := range containers {
 		container, _ := each.(map[string]any)
 		for _, name := range names {
@@ -264,14 +274,18 @@ func badImage(object map[string]any, names ...string) bool {
 func (s *sound) validate(in incoming, out *outgoing) {
 	u := unstructured.Unstructured{Object: in.object}
 	switch {
-	case in.object == nil || in.subresource != "":
+	case in.object == nil || in.subresource != "" && s.fault.closed:
+		return
+	case in.subresource != "" && in.subresource != "ephemeralcontainers" && in.subresource != "scale":
 		return
 	case u.GetDeletionTimestamp() != nil && !s.fault.late:
 		return
-	case in.old != nil && badImage(in.old, "bad") && (u.GetDeletionTimestamp() != nil || !s.fault.old) && (u.GetDeletionTimestamp() == nil || !s.fault.late):
+	case in.old != nil && (badImage(in.old, "bad") || tooLarge(in.old)) && (u.GetDeletionTimestamp() != nil || !s.fault.old) && (u.GetDeletionTimestamp() == nil || !s.fault.late):
 		return
 	case badImage(in.object, "bad"):
 		out.deny(403, "an image is bad: use another one")
+	case tooLarge(in.object):
+		out.deny(403, "spec.replicas is more than 100: use fewer")
 	}
 	out.response["warnings"] = []string{"images are checked by name only"}
 	out.response["auditAnnotations"] = map[string]string{"checked": "images"}
@@ -284,13 +298,13 @@ func pod(name, image string) *corev1.Pod {
 	}
 }
 
-func deployment() *appsv1.Deployment {
+func deployment(replicas int32) *appsv1.Deployment {
 	template := pod("", "good").Spec
 	selector := map[string]string{"app": "web"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Labels: selector},
 		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: selector},
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector}, Spec: template},
 		},
 	}
@@ -327,10 +341,12 @@ func soundSubject(f fault) check.Subject {
 	s := &sound{fault: f}
 	return check.Subject{
 		Name: "sound", Handler: s, Configurations: configurations(f.everything), Stall: s.stall,
-		Allow: []check.Sample{{Manifest: check.Manifest{Object: pod("good", "good")}}, {Manifest: check.Manifest{Object: deployment()}}},
+		Allow: []check.Sample{{Manifest: check.Manifest{Object: pod("good", "good")}}, {Manifest: check.Manifest{Object: deployment(1)}}},
 		Reject: []check.Sample{{
 			Manifest: check.Manifest{Object: pod("wrong", "bad")}, Message: "an image is bad",
 			Fix: `[{"op": "replace", "path": "/spec/containers/0/image", "value": "fixed"}]`,
+		}, {
+			Manifest: check.Manifest{Object: deployment(200)}, Message: "more than 100", Fix: `[{"op": "replace", "path": "/spec/replicas", "value": 2}]`,
 		}},
 		Effects: func() any {
 			s.mu.Lock()

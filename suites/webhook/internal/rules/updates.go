@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -39,7 +40,7 @@ func updateRules() []check.Rule {
 		},
 		{
 			ID: "WH-UPDATE-4", Name: "immutable-fields-are-kept", Level: framework.Must,
-			Title:  "On an update, the patch does not change a field that cannot change.",
+			Title:  "On an update, the patch does not change a field that cannot change: of Kubernetes' own kinds, or by a rule self == oldSelf of a CustomResourceDefinition.",
 			Why:    "The API server refuses every update of an object that was created before the webhook existed, and the client cannot know why.",
 			Fix:    "Set such fields on CREATE only.",
 			Source: []string{"https://github.com/kubernetes-sigs/cluster-api/issues/4437", "https://github.com/kyverno/kyverno/issues/14393"},
@@ -180,6 +181,10 @@ func checkImmutable(t *check.T) {
 	called, known := false, false
 	eachObject(t, func(c check.Case, _ check.Decision) {
 		paths, except, ok := immutable(c.Request.Object)
+		byRules := t.Kinds.Immutable(c.Request.Kind)
+		if len(byRules) > 0 {
+			paths, except, ok = regexp.MustCompile(`^$`), regexp.MustCompile(`^$`), true
+		}
 		r := updateOf(c.Request, c.Request.Object, addLabel)
 		known = known || ok
 		if !ok || !t.Called(r) {
@@ -195,6 +200,13 @@ func checkImmutable(t *check.T) {
 		for _, each := range operations {
 			if each.Op != "test" && paths.MatchString(each.Path) && !except.MatchString(each.Path) {
 				t.Errorf("%s, then UPDATE with another label: the patch changes an immutable field: %s %s", c, each.Op, each.Path)
+			}
+		}
+		for _, path := range byRules {
+			before, had, _ := unstructured.NestedFieldNoCopy(r.OldObject, path...)
+			after, has, _ := unstructured.NestedFieldNoCopy(d.Object, path...)
+			if had && has && !reflect.DeepEqual(before, after) {
+				t.Errorf("%s, then UPDATE with another label: the patch changes /%s from %v to %v, which a rule of the CustomResourceDefinition forbids", c, strings.Join(path, "/"), before, after)
 			}
 		}
 	})

@@ -1,0 +1,136 @@
+package rules_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/rules"
+)
+
+const widgets = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              zone: {type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}
+              color: {type: string, default: blue}
+  - name: v1beta1
+    served: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+const widgetWebhook = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: widgets}
+webhooks:
+- name: widgets.example.com
+  clientConfig: {service: {namespace: a, name: a, path: /widgets}}
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  rules: [{operations: [CREATE, UPDATE], apiGroups: [example.com], apiVersions: [v1, v1beta1], resources: [widgets]}]
+`
+
+func manifest(t *testing.T, text string) check.Manifest {
+	t.Helper()
+	var fields map[string]any
+	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	return check.Manifest{Object: &unstructured.Unstructured{Object: fields}}
+}
+
+// TestCustomResources: the CustomResourceDefinition of a sample gives its defaults, its immutable fields and its other versions.
+func TestCustomResources(t *testing.T) {
+	type fields = map[string]any
+	label := func(path, value string) []fields { return []fields{{"op": "add", "path": path, "value": value}} }
+	for name, test := range map[string]struct {
+		answer func(in incoming, spec fields) (denied string, patch []fields)
+		id     string
+		want   framework.Verdict
+	}{
+		"needs the default": {func(_ incoming, spec fields) (string, []fields) {
+			if spec["color"] != "blue" {
+				return "the color is " + spec["color"].(string), nil
+			}
+			return "", nil
+		}, "WH-VERDICT-1", framework.Pass},
+		"keeps the zone": {func(in incoming, _ fields) (string, []fields) {
+			if in.operation == "UPDATE" {
+				return "", label("/spec/color", "red")
+			}
+			return "", nil
+		}, "WH-UPDATE-4", framework.Pass},
+		"changes the zone": {func(in incoming, _ fields) (string, []fields) {
+			if in.operation == "UPDATE" {
+				return "", label("/spec/zone", "b")
+			}
+			return "", nil
+		}, "WH-UPDATE-4", framework.Fail},
+		"same in both versions": {func(incoming, fields) (string, []fields) { return "", label("/spec/color", "red") }, "WH-VERSION-1", framework.Pass},
+		"denies a version": {func(in incoming, _ fields) (string, []fields) {
+			if in.object["apiVersion"] == "example.com/v1beta1" {
+				return "v1beta1 is too old", nil
+			}
+			return "", nil
+		}, "WH-VERSION-1", framework.Fail},
+		"mutates one version": {func(in incoming, _ fields) (string, []fields) {
+			if in.object["apiVersion"] == "example.com/v1beta1" {
+				return "", label("/spec/color", "red")
+			}
+			return "", nil
+		}, "WH-VERSION-1", framework.Fail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := check.Subject{
+				Name: "widgets", Configurations: []check.Manifest{manifest(t, widgets), manifest(t, widgetWebhook)},
+				Allow: []check.Sample{{Manifest: manifest(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: b}, spec: {zone: a}}")}},
+			}
+			s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var review fields
+				_ = json.NewDecoder(r.Body).Decode(&review)
+				request, _ := review["request"].(fields)
+				in := incoming{}
+				in.object, _ = request["object"].(fields)
+				in.operation, _ = request["operation"].(string)
+				spec, _ := in.object["spec"].(fields)
+				denied, patch := test.answer(in, spec)
+				out := &outgoing{apiVersion: "admission.k8s.io/v1", response: fields{"uid": request["uid"], "allowed": true}, patch: patch}
+				if denied != "" {
+					out.deny(403, denied)
+				}
+				out.write(w)
+			})
+			p := check.Prepare(t.Context(), s)
+			for _, each := range rules.All() {
+				if each.ID != test.id {
+					continue
+				}
+				if o := p.Check(each, p.Webhooks[0], rule.DefaultBudget); o.Verdict != test.want {
+					t.Errorf("%s: got %s (%s), want %s", each, o.Verdict, o.Reason, test.want)
+				}
+			}
+		})
+	}
+}
