@@ -95,7 +95,7 @@ func faultyCode(t *testing.T) map[string]string {
 	return code
 }
 
-// use adds a statement to those of each fault that its condition names.
+// use adds a statement to the code of each fault that its condition names.
 func use(uses map[string]string, condition ast.Expr, statement string) {
 	ast.Inspect(condition, func(node ast.Node) bool {
 		selector, ok := node.(*ast.SelectorExpr)
