@@ -129,7 +129,7 @@ that are not equivalent. An equivalent change has no effect that a client can se
 	}
 	_, _ = fmt.Fprintf(&text, "| all | %d | %d | %d | %s |\n\n", all.all, all.killed, all.equivalent, all)
 	if len(s.others) > 0 {
-		_, _ = fmt.Fprint(&text, "Samples with other seeds:\n\n| seed | parts | mutants | killed | equivalent | score |\n|--:|---|--:|--:|--:|--:|\n")
+		_, _ = fmt.Fprint(&text, "Samples with other seeds, some with another minor version of Kubernetes:\n\n| seed | parts | mutants | killed | equivalent | score |\n|--:|---|--:|--:|--:|--:|\n")
 		for _, seed := range slices.Sorted(maps.Keys(s.others)) {
 			of := s.scoreOf(s.others[seed], "")
 			_, _ = fmt.Fprintf(&text, "| %d | %s | %d | %d | %d | %s |\n", seed, partsOf(s.others[seed]), of.all, of.killed, of.equivalent, of)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -27,6 +28,7 @@ type worker struct {
 }
 
 func (w *worker) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	time.Sleep(20 * time.Millisecond) // the run must wait for the last request
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r.Method == http.MethodPost && r.URL.Path == "/progress" && json.NewDecoder(r.Body).Decode(&w.last) == nil {

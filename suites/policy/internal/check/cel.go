@@ -98,7 +98,7 @@ func variables() []string {
 	return []string{"object", "oldObject", "params", "request", "namespaceObject", "variables"}
 }
 
-// each stands in a Path for any element of a list, and any entry of a map.
+// each is the step of a Path to any element of a list, or to any entry of a map.
 type each struct{}
 
 // String returns "*".

@@ -106,7 +106,7 @@ func checkMalformed(t *check.T) {
 }
 
 // checkWrongParts sends reviews with a version that does not exist, and with an object that is a string. The second must not
-// be allowed in place of an object that the webhook denies. A webhook that does not look at the object can allow it.
+// be allowed instead of an object that the webhook denies. A webhook that does not look at the object can allow it.
 func checkWrongParts(t *check.T, good check.Case, alive func(after string)) {
 	newer := t.Review(good.Request)
 	newer["apiVersion"] = "admission.k8s.io/v9"
