@@ -11,24 +11,26 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/progress"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// worker takes progress, as Sonobuoy's worker does.
+// worker takes progress, as Sonobuoy's worker does, once ready is closed.
 type worker struct {
+	ready chan struct{}
+
 	mu   sync.Mutex
 	last workerProgress
 	got  int
 }
 
 func (w *worker) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	time.Sleep(20 * time.Millisecond) // the run must wait for the last request
+	<-w.ready
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r.Method == http.MethodPost && r.URL.Path == "/progress" && json.NewDecoder(r.Body).Decode(&w.last) == nil {
@@ -53,7 +55,8 @@ func TestSonobuoy(t *testing.T) {
 		"a scenario that is no YAML": {args: []string{filepath.Join(dir, "broken.yaml")}, code: exit.Usage},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var listening worker
+			listening := worker{ready: make(chan struct{})}
+			close(listening.ready)
 			server := httptest.NewServer(&listening)
 			defer server.Close()
 			if test.deaf {
@@ -81,6 +84,35 @@ func TestSonobuoy(t *testing.T) {
 				t.Errorf("the last progress is %+v, want %d scenarios and the failures %q", last, test.runs, test.failures)
 			}
 		})
+	}
+}
+
+// readies makes a worker ready when it closes.
+type readies struct {
+	progress.Display
+	worker *worker
+}
+
+func (r readies) Done(report.Outcome) {}
+func (r readies) Close()              { close(r.worker.ready) }
+
+// The end of the progress waits until a slow worker has the last of it.
+func TestSonobuoyWaitsForTheWorker(t *testing.T) {
+	listening := worker{ready: make(chan struct{})}
+	server := httptest.NewServer(&listening)
+	defer server.Close()
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := newToWorker(readies{worker: &listening}, port, 2)
+	shown.Done(report.Outcome{Name: "a"})
+	shown.Done(report.Outcome{Name: "b"})
+	shown.Close()
+	listening.mu.Lock()
+	defer listening.mu.Unlock()
+	if listening.last.Completed != 2 {
+		t.Errorf("the last progress has %d scenarios, want 2", listening.last.Completed)
 	}
 }
 
