@@ -27,10 +27,12 @@ type source interface {
 // bench builds a server with mutants and judges the mutants.
 type bench struct {
 	source source
-	judge  *judge
-	work   string // the temporary folder of all files
-	server string // the folder of the kube-apiserver
-	out    io.Writer
+	// Earlier is the source of the version of -new-since, or nil.
+	earlier *binaries.Source
+	judge   *judge
+	work    string // the temporary folder of all files
+	server  string // the folder of the kube-apiserver
+	out     io.Writer
 }
 
 // openBench prepares the source of kube-apiserver.
@@ -44,8 +46,18 @@ func openBench(ctx context.Context, o options, all []scenario.Scenario, out io.W
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(work))
 	}
-	j := &judge{command: o.command, version: o.version, data: work, stages: stages(all)}
-	return &bench{source: source, judge: j, work: work, server: filepath.Join(work, "server"), out: out}, nil
+	b := &bench{source: source, work: work, server: filepath.Join(work, "server"), out: out}
+	b.judge = &judge{command: o.command, version: o.version, data: work, stages: stages(all)}
+	if o.newSince != "" {
+		folder := filepath.Join(work, "earlier")
+		if err = os.Mkdir(folder, 0o755); err == nil {
+			b.earlier, err = binaries.OpenSource(ctx, binaries.Options{Version: o.newSince, Progress: say}, folder, modules()...)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("prepare Kubernetes %s for -new-since: %w", o.newSince, err), b.close())
+		}
+	}
+	return b, nil
 }
 
 // close removes what openBench made.
@@ -71,10 +83,20 @@ func stages(all []scenario.Scenario) [2][]string {
 }
 
 // folder returns the path of a file of a module.
-func (b *bench) folder(file string) (string, error) {
+func (b *bench) folder(file string) (string, error) { return pathIn(b.source, file) }
+
+// older returns the path of a file of a module in the version of -new-since, and "" without the flag.
+func (b *bench) older(file string) (string, error) {
+	if b.earlier == nil {
+		return "", nil
+	}
+	return pathIn(b.earlier, file)
+}
+
+func pathIn(source source, file string) (string, error) {
 	for _, module := range modules() {
 		if rest, ok := strings.CutPrefix(file, module+"/"); ok {
-			return filepath.Join(b.source.Folder(module), filepath.FromSlash(rest)), nil
+			return filepath.Join(source.Folder(module), filepath.FromSlash(rest)), nil
 		}
 	}
 	return "", fmt.Errorf("%s is in no module that is changed", file)

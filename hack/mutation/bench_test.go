@@ -210,3 +210,20 @@ func TestShuffle(t *testing.T) {
 		t.Error("the order does not depend on the seed")
 	}
 }
+
+func TestNewer(t *testing.T) {
+	made := []mutant{{File: "a.go", Line: 1}, {File: "a.go", Line: 2}, {File: "a.go", Line: 3}}
+	earlier := filepath.Join(t.TempDir(), "a.go")
+	if err := os.WriteFile(earlier, []byte("\told()\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		older string
+		want  int
+	}{{"", 3}, {earlier, 2}, {earlier + ".missing", 3}} {
+		got, err := newer(slices.Clone(made), "first()\nold()\nlast()\n", func(string) (string, error) { return c.older, nil })
+		if err != nil || len(got) != c.want {
+			t.Errorf("newer with %q = %v, %v, want %d mutants", c.older, got, err, c.want)
+		}
+	}
+}

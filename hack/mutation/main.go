@@ -39,10 +39,10 @@ func main() { workshop.Main("mutation", run) }
 
 // options are the flags.
 type options struct {
-	command, version, data, profile, document, files string
-	n                                                int
-	seed                                             uint64
-	survivors                                        bool
+	command, version, data, profile, document, files, newSince string
+	n                                                          int
+	seed                                                       uint64
+	survivors                                                  bool
 }
 
 func parse(args []string) (options, error) {
@@ -54,6 +54,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.profile, "profile", "reports/coverage/profile.txt", "the profile that make coverage wrote")
 	flags.StringVar(&o.document, "o", "", "the document to write, such as docs/mutation.md; empty to write none")
 	flags.StringVar(&o.files, "files", "", "only mutants of files whose names begin with one of these, separated by commas, such as k8s.io/apiserver/pkg/admission/plugin/webhook")
+	flags.StringVar(&o.newSince, "new-since", "", "only mutants of lines that this earlier Kubernetes version does not have, such as 1.36.3")
 	flags.IntVar(&o.n, "n", 20, "how many mutants to judge")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the sample")
 	flags.BoolVar(&o.survivors, "survivors", false, "judge the survivors of earlier runs without a reason again, after scenarios changed")
@@ -77,7 +78,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	sample, err := o.sample(b.folder)
+	sample, err := o.sample(b.folder, b.older)
 	if err != nil {
 		return err
 	}

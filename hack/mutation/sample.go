@@ -2,7 +2,9 @@ package main
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -53,8 +55,9 @@ func partOf(file string) string {
 	return ""
 }
 
-// sample returns all mutants in the order in which they are judged. Folder returns the path of a file.
-func (o options) sample(folder func(file string) (string, error)) ([]mutant, error) {
+// sample returns all mutants in the order in which they are judged. Folder returns the path of a file,
+// and older that of the file in an earlier version, or "" if there is none to compare with.
+func (o options) sample(folder, older func(file string) (string, error)) ([]mutant, error) {
 	ran, err := o.ran()
 	if err != nil {
 		return nil, err
@@ -75,6 +78,9 @@ func (o options) sample(folder func(file string) (string, error)) ([]mutant, err
 		if err != nil {
 			return nil, fmt.Errorf("make mutants of %s: %w", file, err)
 		}
+		if made, err = newer(made, string(text), older); err != nil {
+			return nil, err
+		}
 		all = append(all, made...)
 	}
 	if len(all) == 0 {
@@ -82,6 +88,27 @@ func (o options) sample(folder func(file string) (string, error)) ([]mutant, err
 	}
 	shuffle(all, o.seed)
 	return all, nil
+}
+
+// newer returns the mutants of one file whose lines an earlier version of it does not have.
+func newer(made []mutant, text string, older func(file string) (string, error)) ([]mutant, error) {
+	if len(made) == 0 {
+		return nil, nil
+	}
+	name, err := older(made[0].File)
+	if err != nil || name == "" {
+		return made, err
+	}
+	earlier, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	had := map[string]bool{}
+	for line := range strings.Lines(string(earlier)) {
+		had[strings.TrimSpace(line)] = true
+	}
+	lines := strings.Split(text, "\n")
+	return slices.DeleteFunc(made, func(m mutant) bool { return had[strings.TrimSpace(lines[m.Line-1])] }), nil
 }
 
 // shuffle puts mutants into a random order that depends only on the seed and the mutants. If there
