@@ -4,17 +4,13 @@ import (
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/component-base/featuregate"
-	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/networking"
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/harness"
 )
 
 // Before the cache of classes has synced, an ingress goes without the class that there is.
@@ -41,25 +37,6 @@ func TestFindingDefaultIngressClassSharesTheCache(t *testing.T) {
 	if len(cached.Mutations()) == 0 {
 		t.Error("the cache has not changed: is the defect fixed?")
 	}
-}
-
-func widened(j *batch.Job) {
-	two := int32(2)
-	j.Spec.Parallelism = &two
-}
-
-// Before the cache of groups has synced, the parallelism of a gang's job can be changed.
-func TestFindingJobValidationDoesNotWait(t *testing.T) {
-	h := harnessOf(t, "JobValidation", fakes.Unsynced(&schedulingv1alpha2.PodGroup{}))
-	h.Do(framework.UpdateWith(job("j", "gang"), widened)).MustAllow(t)
-}
-
-// With the gate WorkloadWithJob and without GenericWorkload it has no lister, says that
-// all is well, and panics at the first change of parallelism.
-func TestFindingJobValidationPanicsWithoutLister(t *testing.T) {
-	gates := fakes.Gates(map[featuregate.Feature]bool{"WorkloadWithJob": true})
-	h := harness.New(t, fromKubernetes("JobValidation"), harness.WithInjectors(fakes.InjectFeatureGates(gates)), harness.WithScheme(kubeSubject("").Scheme))
-	mustPanic(t, h, framework.UpdateWith(job("j", "gang"), widened))
 }
 
 // An update that takes an init container away makes it panic. The API server validates

@@ -2,7 +2,6 @@ package reference
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -60,16 +59,4 @@ func TestFindingPoliciesComeInAnyOrder(t *testing.T) {
 		}
 	}
 	t.Errorf("sixty plugins gave one answer: is the defect fixed? %v", seen)
-}
-
-// Two bindings with the action Audit refuse a request: the audit log has one of them.
-func TestFindingValidatingPolicyAuditsOneBinding(t *testing.T) {
-	res := harnessOf(t, "ValidatingAdmissionPolicy").Do(framework.Create(withLabel("banned", "x")))
-	if res.Audit == nil {
-		t.Fatal("no audit event")
-	}
-	const key = "validation.policy.admission.k8s.io/validation_failure"
-	if failures := res.Audit.Annotations[key]; strings.Count(failures, `"binding"`) != 1 {
-		t.Errorf("%s is %q, want one binding: is the defect fixed?", key, failures)
-	}
 }

@@ -24,7 +24,7 @@ func TestFindingWebhookUpdateIsLost(t *testing.T) {
 	}}}
 	w := fakes.NewWorld(t, fakes.WithObjects(hook))
 	changing := &changingFactory{SharedInformerFactory: w.Informers()}
-	manager := configuration.NewValidatingWebhookConfigurationManager(changing)
+	manager := configuration.NewValidatingWebhookConfigurationManager(changing, nil)
 	w.Informers().Start(t.Context().Done())
 	w.Informers().WaitForCacheSync(t.Context().Done())
 
@@ -74,17 +74,17 @@ type changingVersion struct {
 	factory *changingFactory
 }
 
-func (v changingVersion) ValidatingWebhookConfigurations() informersv1.ValidatingWebhookConfigurationInformer {
+func (v changingVersion) ValidatingWebhookConfigurations() informersv1.TypedValidatingWebhookConfigurationInformer {
 	return changingInformer{v.Interface.ValidatingWebhookConfigurations(), v.factory}
 }
 
 type changingInformer struct {
-	informersv1.ValidatingWebhookConfigurationInformer
+	informersv1.TypedValidatingWebhookConfigurationInformer
 	factory *changingFactory
 }
 
 func (i changingInformer) Lister() listersv1.ValidatingWebhookConfigurationLister {
-	return changingLister{i.ValidatingWebhookConfigurationInformer.Lister(), i.factory}
+	return changingLister{i.TypedValidatingWebhookConfigurationInformer.Lister(), i.factory}
 }
 
 type changingLister struct {

@@ -56,18 +56,18 @@ func lifecycleEntry() entry {
 	}
 	subject.Allow = []framework.Request{
 		framework.Create(here), framework.UpdateWith(here, labelPod), framework.Delete(gone),
-		framework.UpdateWith(ending, labelPod), framework.Delete(ending),
+		framework.UpdateWith(ending, labelPod), framework.UpdateWith(gone, labelPod), framework.Delete(ending),
 		framework.Create(internalNamespace("new")), framework.Delete(internalNamespace("present")), framework.Create(here),
 		framework.Create(review).InNamespace("absent"),
 		framework.Create(&core.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}),
 	}
 	subject.Reject = []framework.Request{
-		framework.Create(gone), framework.UpdateWith(gone, labelPod), framework.Create(ending), bindingOf(ending, "node"),
+		framework.Create(gone), framework.Create(ending), bindingOf(ending, "node"),
 		framework.Delete(internalNamespace("default")),
 	}
 	return entry{subject: subject, waivers: []waiver{
 		{"H3", "it only refuses, and does so in Admit: later plugins and webhooks can still change the request; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:77"},
 		{"S1", "it refuses requests for every resource in a namespace that does not exist; this is its purpose", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:84"},
-		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
+		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:162"},
 	}}
 }

@@ -40,6 +40,7 @@ func nodeWorld() []runtime.Object {
 			Spec: corev1.PodSpec{NodeName: node, ServiceAccountName: "app", Volumes: []corev1.Volume{
 				{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 					{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "vault"}},
+					{PodCertificate: &corev1.PodCertificateProjection{SignerName: "example.com/s"}},
 				}}}},
 				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 			}},
@@ -146,12 +147,12 @@ func nodeRestrictionEntry() entry {
 	subject.Reject = append(subject.Reject, framework.Create(node(nodeA)).As("system:node:", "system:nodes"))
 	subject.Allow = append(subject.Allow, framework.Create(plainPod("default", "p")).As("jane"))
 	return entry{subject: subject, waivers: []waiver{
-		{"H3", "it only refuses, and does so in Admit: later plugins and webhooks can still change the request; historical", "plugin/pkg/admission/noderestriction/admission.go:183"},
-		{"E1", "a PodCertificateRequest whose UIDs do not match is refused with a plain error, 500 of unknown reason; intended, so that the client retries", "plugin/pkg/admission/noderestriction/admission.go:853"},
-		{"S1", "every request of a node user without a node name is refused; intended", "plugin/pkg/admission/noderestriction/admission.go:193"},
-		{"I3", "if the feature gates are injected after the informers or the authorizer, listers are missing and ValidateInitialization fails; documented order", "plugin/pkg/admission/noderestriction/admission.go:120"},
-		{"R3", "it asks only its cache: the node, or the pod of an eviction, delete or token, is not found; the node authorizer has the same caches; not intended", "plugin/pkg/admission/noderestriction/admission.go:259"},
-		{"Y2", "it compares the name of the request, which a delete of a collection does not have; nodes have no right to delete collections", "plugin/pkg/admission/noderestriction/admission.go:502"},
-		{"Y1", "a node may create and delete its mirror pods and not update them, also in deletion; intended", "plugin/pkg/admission/noderestriction/admission.go:273"},
+		{"H3", "it only refuses, and does so in Admit: later plugins and webhooks can still change the request; historical", "plugin/pkg/admission/noderestriction/admission.go:191"},
+		{"E1", "a PodCertificateRequest whose UIDs do not match is refused with a plain error, 500 of unknown reason; intended, so that the client retries", "plugin/pkg/admission/noderestriction/admission.go:897"},
+		{"S1", "every request of a node user without a node name is refused; intended", "plugin/pkg/admission/noderestriction/admission.go:201"},
+		{"I3", "if the feature gates are injected after the informers or the authorizer, listers are missing and ValidateInitialization fails; documented order", "plugin/pkg/admission/noderestriction/admission.go:123"},
+		{"R3", "it asks only its cache: the node, or the pod of an eviction, delete or token, is not found; the node authorizer has the same caches; not intended", "plugin/pkg/admission/noderestriction/admission.go:267"},
+		{"Y2", "it compares the name of the request, which a delete of a collection does not have; nodes have no right to delete collections", "plugin/pkg/admission/noderestriction/admission.go:551"},
+		{"Y1", "a node may create and delete its mirror pods and not update them, also in deletion; intended", "plugin/pkg/admission/noderestriction/admission.go:281"},
 	}}
 }

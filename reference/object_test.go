@@ -10,8 +10,6 @@ func objectEntries() map[string]func() entry {
 		"PodTopologyLabels":             topologyLabelsEntry,
 		"NodeDeclaredFeatureValidator":  declaredFeaturesEntry,
 		"PodResizeValidator":            podResizeEntry,
-		"PodGroupWorkloadExists":        podGroupEntry,
-		"JobValidation":                 jobValidationEntry,
 		"MutatingAdmissionPolicy":       mutatingPolicyEntry,
 		"MutatingAdmissionWebhook":      mutatingWebhookEntry,
 		"ValidatingAdmissionPolicy":     validatingPolicyEntry,

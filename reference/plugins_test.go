@@ -29,7 +29,7 @@ type waiver struct {
 	rule string
 	// why says what was observed, and whether it is intended.
 	why string
-	// source is file:line in k8s.io/kubernetes v1.36.3 or the staging module.
+	// source is file:line in k8s.io/kubernetes v1.37.2 or the staging module.
 	source string
 }
 

@@ -22,7 +22,7 @@ func leveled(level string, modes ...string) map[string]string {
 }
 
 func onHostNetwork(pod *core.Pod) {
-	pod.Spec.SecurityContext = &core.PodSecurityContext{HostNetwork: true}
+	pod.Spec.HostNetwork = true
 }
 
 func hardened(pod *core.Pod) {
@@ -43,7 +43,7 @@ func podSecurityEntry() entry {
 		labeled("baseline", leveled("baseline", "enforce")), labeled("warned", leveled("restricted", "warn", "audit")), labeled("misspelt", leveled("restrictd", "enforce", "warn")),
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "open", Name: "stored"}, Spec: corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Name: "c", Image: "i"}}}})
 	subject.Inject = func(*fakes.World) []fakes.Injector {
-		return []fakes.Injector{effectiveversion.Inject(compatibility.NewEffectiveVersionFromString("1.36", "", ""))}
+		return []fakes.Injector{effectiveversion.Inject(compatibility.NewEffectiveVersionFromString("1.37", "", ""))}
 	}
 	subject.AnnotationPrefix = "pod-security.kubernetes.io/"
 	subject.Subresources = []string{"bogus", "scale", "resize", "ephemeralcontainers"} // of pods it knows which to ignore, and looks at all others

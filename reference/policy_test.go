@@ -78,7 +78,6 @@ func validatingPolicyEntry() entry {
 		{"I1", "some injections are optional: the ID of the API server, resources to exclude, loaders of manifests; intended, although policies see reviews without the excluded resources", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:203"},
 		{"I2", "called again, ValidateInitialization starts a goroutine that waits for the end of the API server; not intended: the source and the dispatcher are protected against this", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:248"},
 		{"I4", "SetEnabled, SetMatcher, SetStaticManifestsDir and SetStaticSourceFactory are setters that the plugin itself or its tests call; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:162"},
-		{"N1", "if two bindings with the action Audit refuse a request, only the first one is in the audit log: both use the same key; not intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go:325"},
 	}}
 }
 

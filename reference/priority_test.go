@@ -45,10 +45,10 @@ func podGroup(class string, edits ...func(*scheduling.PodGroup)) *scheduling.Pod
 	return group
 }
 
-// withGroupPreemption turns on, for the process, the gates of priorities of pod groups.
+// withGroupPreemption turns on, for the process, the gate of priorities of pod groups.
 func withGroupPreemption(t *testing.T, _ *contract.Subject) {
 	gatestesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, gatestesting.FeatureOverrides{
-		features.GenericWorkload: true, features.GangScheduling: true, features.WorkloadAwarePreemption: true,
+		features.GenericWorkload: true,
 	})
 }
 
@@ -94,11 +94,11 @@ func priorityEntry() entry {
 		framework.Create(podGroup("absent")), framework.Create(groupOf("high", 7)),
 	}
 	return entry{subject: subject, start: withGroupPreemption, waivers: []waiver{
-		{"O2", "on update it sets priority and preemption policy to the pointers of the old pod; not intended", "plugin/pkg/admission/priority/admission.go:160"},
-		{"R1", "before the cache of classes has synced, a pod without a class gets priority 0 instead of that of the default class, and a second default class is admitted; it registers HasSynced and never waits for it", "plugin/pkg/admission/priority/admission.go:265"},
-		{"I5", "it reads the global gate WorkloadAwarePreemption for each PodGroup; no gates are injected", "plugin/pkg/admission/priority/admission.go:197"},
-		{"T2", "of two default classes with the same value it uses the first one from the lister; only one default is expected", "plugin/pkg/admission/priority/admission.go:274"},
-		{"V3", "Validate looks only at PriorityClasses: the class and the number of a pod or group, changed by a later webhook, are not checked again; historical", "plugin/pkg/admission/priority/admission.go:123"},
-		{"R3", "it asks only its cache: a pod is refused right after its PriorityClass was created; not intended", "plugin/pkg/admission/priority/admission.go:298"},
+		{"O2", "on update it sets priority and preemption policy to the pointers of the old pod; not intended", "plugin/pkg/admission/priority/admission.go:167"},
+		{"R1", "before the cache of classes has synced, a pod without a class gets priority 0 instead of that of the default class, and a second default class is admitted; it registers HasSynced and never waits for it", "plugin/pkg/admission/priority/admission.go:330"},
+		{"I5", "it reads the global gate GenericWorkload for each PodGroup; no gates are injected", "plugin/pkg/admission/priority/admission.go:204"},
+		{"T2", "of two default classes with the same value it uses the first one from the lister; only one default is expected", "plugin/pkg/admission/priority/admission.go:339"},
+		{"V3", "Validate looks only at PriorityClasses: the class and the number of a pod or group, changed by a later webhook, are not checked again; historical", "plugin/pkg/admission/priority/admission.go:130"},
+		{"R3", "it asks only its cache: a pod is refused right after its PriorityClass was created; not intended", "plugin/pkg/admission/priority/admission.go:363"},
 	}}
 }

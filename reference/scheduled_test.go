@@ -82,8 +82,8 @@ func declaredFeaturesEntry() entry {
 		update("old", resize).WithSubresource("resize"), update("old", resize), update("absent", resize).WithSubresource("resize"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"I1", "without feature gates ValidateInitialization returns nil and the plugin is off; not intended: similar plugins require them", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:91"},
-		{"R3", "it asks only its cache: a pod bound to a node that the cache does not have yet cannot be updated; not intended", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:169"},
+		{"I1", "without feature gates ValidateInitialization returns nil and the plugin is off; not intended: similar plugins require them", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:98"},
+		{"R3", "it asks only its cache: a pod bound to a node that the cache does not have yet cannot be updated; not intended", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:185"},
 	}}
 }
 

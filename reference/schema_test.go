@@ -50,12 +50,12 @@ type describedClient struct {
 }
 
 // Discovery returns one with descriptions.
-func (c describedClient) Discovery() discovery.DiscoveryInterface {
+func (c describedClient) Discovery() discovery.DiscoveryInterfaces {
 	return describedDiscovery{c.Interface.Discovery(), c.pods}
 }
 
 type describedDiscovery struct {
-	discovery.DiscoveryInterface
+	discovery.DiscoveryInterfaces
 	pods *podDescription
 }
 

@@ -55,6 +55,7 @@ func serviceAccountEntry() entry {
 		&corev1.ServiceAccount{ObjectMeta: account("default"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}},
 		&corev1.ServiceAccount{ObjectMeta: account("quiet"), AutomountServiceAccountToken: &no})
 	subject.Subresources = []string{"ephemeralcontainers"}
+	subject.Enforced = []string{"spec.deprecatedServiceAccount"} // another name of spec.serviceAccountName
 	subject.Allow = []framework.Request{
 		framework.Create(plainPod("default", "p")), framework.Create(podOf("quiet")), framework.Create(podOf("", mirrored)),
 		framework.Create(podOf("strict", mountSecret("own"))), framework.UpdateWith(podOf("default"), labelPod),
@@ -72,9 +73,9 @@ func serviceAccountEntry() entry {
 		debugged("strict", "other"), debugged("nobody", "any"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"E1", "it refuses an ephemeral container that uses a secret with a plain error, so the client gets 500 of unknown reason; not intended: for other containers it is 403", "plugin/pkg/admission/serviceaccount/admission.go:401"},
-		{"X1", "its call (get serviceaccounts) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/serviceaccount/admission.go:303"},
-		{"F4", "if the read of the service account fails, it refuses with 403; known since 2017 and kept (https://github.com/kubernetes/kubernetes/pull/55373)", "plugin/pkg/admission/serviceaccount/admission.go:162"},
-		{"T2", "the volume of the token has a random name; intended", "plugin/pkg/admission/serviceaccount/admission.go:432"},
+		{"E1", "it refuses an ephemeral container that uses a secret with a plain error, so the client gets 500 of unknown reason; not intended: for other containers it is 403", "plugin/pkg/admission/serviceaccount/admission.go:403"},
+		{"X1", "its call (get serviceaccounts) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/serviceaccount/admission.go:305"},
+		{"F4", "if the read of the service account fails, it refuses with 403; known since 2017 and kept (https://github.com/kubernetes/kubernetes/pull/55373)", "plugin/pkg/admission/serviceaccount/admission.go:164"},
+		{"T2", "the volume of the token has a random name; intended", "plugin/pkg/admission/serviceaccount/admission.go:434"},
 	}}
 }

@@ -132,8 +132,8 @@ func mutatingWebhookEntry() entry {
 		{"S1", "it evaluates namespace selectors before rules: for a namespace that is not in the cache it asks the API server, for every resource; intended, because a cache may be stale", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
 		{"E2", "the Status is that of the webhook, with a prefix in its message: it has resource and name only if the webhook sets them; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go:54"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"I1", "some injections are optional: the ID of the API server, the drained notification, loaders of manifests, an authorizer, resolvers with defaults; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
-		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:161"},
+		{"I1", "some injections are optional: the ID of the API server, the drained notification, loaders of manifests, an authorizer, resolvers with defaults; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:234"},
+		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:175"},
 	}}
 }
 
@@ -153,7 +153,7 @@ func validatingWebhookEntry() entry {
 		{"S1", "it evaluates namespace selectors before rules: for a namespace that is not in the cache it asks the API server, for every resource; intended, because a cache may be stale", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
 		{"E2", "the Status is that of the webhook, with a prefix in its message: it has resource and name only if the webhook sets them; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go:54"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"I1", "some injections are optional: the ID of the API server, the drained notification, loaders of manifests, an authorizer, resolvers with defaults; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
-		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:161"},
+		{"I1", "some injections are optional: the ID of the API server, the drained notification, loaders of manifests, an authorizer, resolvers with defaults; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:234"},
+		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:175"},
 	}}
 }
