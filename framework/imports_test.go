@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/scope"},
+		{"internal/scope", "internal/celtext"},
 		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/filewatch", "fakes/internal/kinds", "fakes/internal/stack"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer", "suites/contract/internal/reflection"},
@@ -29,7 +29,7 @@ func layers() [][]string {
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook", "internal/installed"},
 		{"internal/engine", "internal/rbac", "internal/kyverno"},
-		{"internal/providers", "internal/e2e", "suites/policy/internal/check"},
+		{"internal/providers", "internal/e2e", "internal/policycoverage", "suites/policy/internal/check"},
 		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "suites/conformance/internal/suitetest", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
 		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags", "cmd/admissiontest/internal/userprogram"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
@@ -83,7 +83,7 @@ func libraries() map[string][]string {
 		"k8s.io/apiextensions-apiserver":         {},
 		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
-		"github.com/google/cel-go":               {"suites/policy/internal/check"},
+		"github.com/google/cel-go":               {"internal/celtext", "internal/policycoverage", "suites/policy/internal/check"},
 		"k8s.io/kube-openapi":                    {"framework/reach"},
 	}
 }

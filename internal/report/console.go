@@ -44,6 +44,7 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 	if !r.FailOnUnsupported {
 		p.unsupported(r.with(framework.Unsupported))
 	}
+	p.coverage(r.Coverage)
 	p.line("")
 	p.last(r)
 	if p.err != nil {

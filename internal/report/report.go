@@ -36,6 +36,8 @@ type Report struct {
 	Claim *Claim `json:"claim,omitempty"`
 	// Outcomes has one entry for each selected scenario.
 	Outcomes []Outcome `json:"outcomes"`
+	// Coverage says what the cases of each PolicyTest never decide. Nil if it was not measured.
+	Coverage []Coverage `json:"coverage,omitempty"`
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their
 	// client was not the API server. No verdict depends on them.
 	ForeignRequests int `json:"foreignRequests,omitempty"`

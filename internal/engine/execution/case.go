@@ -68,6 +68,8 @@ type Case struct {
 	inner bool
 	// answers are the responses of the parallel step that this step is in.
 	answers *answers
+	// observe is called with each response. It can be nil.
+	observe func(name string, request framework.Request, result framework.Result)
 	// path is the field path of the current step in the spec: "when[1]".
 	path string
 
@@ -90,6 +92,8 @@ type Options struct {
 	Secrets func() *redact.Set
 	// Names are shared by the scenarios of a target. Nil if there are no others.
 	Names *Names
+	// Results is that of the options of the engine.
+	Results func(name string, request framework.Request, result framework.Result)
 }
 
 // shared is the state that the steps of a case share.
@@ -148,7 +152,7 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
 		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(options.Secrets()),
-		names: options.Names,
+		names: options.Names, observe: options.Results,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)

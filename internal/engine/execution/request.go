@@ -102,6 +102,9 @@ func (c *Case) send(ctx context.Context, request framework.Request) (framework.R
 	result, err := do(ctx, request)
 	c.secretsIn(request, result)
 	if result.Status.Code != 0 {
+		if c.observe != nil {
+			c.observe(c.Scenario.Metadata.Name, request, result)
+		}
 		c.noteWrite(request, result)
 		c.noteSeen(request, result)
 	}

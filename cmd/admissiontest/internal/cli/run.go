@@ -20,6 +20,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/policycoverage"
 	"github.com/admissiontest/admissiontest/internal/profile"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -50,6 +51,7 @@ type runFlags struct {
 	strict, verbose   bool
 	failFast          bool
 	watch             bool
+	coverage          bool
 	showSecrets       bool
 	skip              []string
 	knownFailing      string
@@ -90,6 +92,9 @@ the end. Without --endpoint it is called at ` + userprogram.URL + `. In its argu
 		if err := f.target.Check(command); err != nil {
 			return err
 		}
+		if f.coverage && (f.shard.Value != "" || f.watch) {
+			return exit.Usagef("--coverage cannot be combined with --shard or --watch: it is about all cases of a PolicyTest")
+		}
 		if at := command.ArgsLenAtDash(); at >= 0 {
 			if args, f.program.Command = args[:at], args[at:]; len(f.program.Command) == 0 {
 				return exit.Usagef("-- without a program; want -- PROGRAM [ARGUMENT ...]")
@@ -126,6 +131,7 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	f.configMap.add(command)
 	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
+	set.BoolVar(&f.coverage, "coverage", false, "also report which parts of the policies no case of a PolicyTest decides: the cases run again, with copies of the policies that do not deny")
 	set.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	set.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")
 	set.BoolVar(&f.showSecrets, "show-secrets", false, "for local use: show the data of Secrets, tokens and extra fields of users in all output; by default they are (redacted)")
@@ -214,6 +220,9 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	if claimed != nil {
 		selected, p.profile = claimed.Keep(selected), claimed
 	}
+	if f.coverage && !slices.ContainsFunc(selected, scenario.Scenario.IsPolicyTest) {
+		return p, exit.Usagef("--coverage is about the policies of PolicyTests, and none is selected")
+	}
 	if len(f.program.Command) > 0 {
 		services, _ := scenario.WebhookAddresses(selected, project.Objects()...)
 		f.endpoints.DefaultURL = userprogram.URL
@@ -257,6 +266,10 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	result, runErr := engine.Run(running, options)
 	if runErr == nil {
 		runErr = a.contracts(running, f, p.options.Scenarios, &result)
+	}
+	if runErr == nil && f.coverage {
+		options.Progress.Stage("measuring which parts of the policies the cases decide")
+		result.Coverage, runErr = policycoverage.Measure(running, options)
 	}
 	shown.Close()
 	result.Implementation, result.FailOnUnsupported, result.Strict = p.implementation, f.failOnUnsupported, f.strict

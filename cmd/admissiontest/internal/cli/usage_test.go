@@ -54,6 +54,8 @@ func TestUsageErrors(t *testing.T) {
 		"flag of wrong type":    {[]string{"run", "--parallel", "many"}, []string{"--parallel"}},
 		"no patience":           {[]string{"run", "--patience", "0s"}, []string{"--patience 0s: want more than 0"}},
 		"no scenario at a time": {[]string{"run", "--parallel", "0"}, []string{"--parallel 0: want a number from 1"}},
+		"coverage of a shard":   {[]string{"run", "--coverage", "--shard", "1/2"}, []string{"--coverage cannot be combined with --shard or --watch"}},
+		"coverage of nothing":   {[]string{"run", in("good.yaml"), "--coverage"}, []string{"--coverage is about the policies of PolicyTests, and none is selected"}},
 		"unknown level":         {[]string{"run", "--level", "MUTS"}, []string{`--level "MUTS"`, `did you mean "MUST"?`}},
 		"unknown output":        {[]string{"run", "-o", "jsno"}, []string{`did you mean "json"?`}},
 		"output of list":        {[]string{"list", "-o", "yaml"}, []string{"want text or json"}},

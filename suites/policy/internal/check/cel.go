@@ -3,12 +3,12 @@ package check
 import (
 	"slices"
 
-	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/parser"
 	"k8s.io/apiserver/pkg/cel"
+
+	"github.com/admissiontest/admissiontest/internal/celtext"
 )
 
 // expression is an expression of a policy, parsed. Its macros are calls.
@@ -20,15 +20,11 @@ type expression struct {
 
 // parse parses an expression.
 func parse(text string) expression {
-	p, err := parser.NewParser(parser.EnableOptionalSyntax(true), parser.EnableIdentEscapeSyntax(true))
+	root, _, err := celtext.Parse(text)
 	if err != nil {
 		return expression{text: text}
 	}
-	parsed, errs := p.Parse(common.NewTextSource(text))
-	if len(errs.GetErrors()) > 0 {
-		return expression{text: text}
-	}
-	return expression{text, parsed.Expr()}
+	return expression{text, root}
 }
 
 // visit calls a function for each part of the expression, the outer parts first.

@@ -1,0 +1,50 @@
+// Package celtext parses the CEL expressions of policies, and writes parts of them as text. It uses the parser of
+// cel-go, which knows no types. Macros, such as has and all, stay calls.
+package celtext
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/parser"
+)
+
+// Parse returns the root of an expression, and where its parts are.
+func Parse(text string) (ast.Expr, *ast.SourceInfo, error) {
+	p, err := parser.NewParser(parser.EnableOptionalSyntax(true), parser.EnableIdentEscapeSyntax(true))
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a parser: %w", err)
+	}
+	parsed, errs := p.Parse(common.NewTextSource(text))
+	if len(errs.GetErrors()) > 0 {
+		return nil, nil, errors.New("parse expression: " + errs.GetErrors()[0].Message)
+	}
+	return parsed.Expr(), parsed.SourceInfo(), nil
+}
+
+// Text returns a part of an expression as text, in one line.
+func Text(part ast.Expr) (string, error) {
+	text, err := parser.Unparse(part, ast.NewSourceInfo(nil), parser.WrapOnColumn(math.MaxInt32))
+	if err != nil {
+		return "", fmt.Errorf("write expression: %w", err)
+	}
+	return text, nil
+}
+
+// Start returns the line and column, from 1, at which a part of an expression begins.
+func Start(part ast.Expr, info *ast.SourceInfo) [2]int {
+	first := ast.OffsetRange{Start: math.MaxInt32}
+	ast.PreOrderVisit(part, ast.NewExprVisitor(func(inner ast.Expr) {
+		if at, ok := info.GetOffsetRange(inner.ID()); ok && at.Start < first.Start {
+			first = at
+		}
+	}))
+	if first.Start == math.MaxInt32 {
+		return [2]int{1, 1}
+	}
+	at := info.GetLocationByOffset(first.Start)
+	return [2]int{at.Line(), at.Column() + 1}
+}
