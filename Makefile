@@ -91,8 +91,8 @@ test-examples: test-assets ## Test the examples, which are separate modules.
 	cd examples/plugin && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
 .PHONY: test-importers
-test-importers: test-assets ## Test this module as a dependency of gardener, JobSet and LWS, with their versions: the nested modules of hack/importers.
-	for project in gardener jobset lws; do (cd hack/importers/$$project && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...) || exit 1; done
+test-importers: test-assets ## Test this module as a dependency of other projects, with their versions: the nested modules of hack/importers.
+	for project in gardener jobset kueue lws podsecurity vpa; do (cd hack/importers/$$project && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...) || exit 1; done
 
 .PHONY: test-browser
 test-browser: ## Test the page of a report in Chromium, which must be installed: the nested module hack/browser.
@@ -192,8 +192,10 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 	$(BIN) run $(VERSIONFLAG) --report $(REPORTS) $(ARGS)
 
 .PHONY: bench
-bench: test-assets ## Measure how long the catalogue takes, and a bare client that does the same amount of work.
+bench: test-assets ## Measure how long the catalogue takes, and a bare client that does the same amount of work; the rules for webhooks; and doctor.
 	$(GO) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
+	$(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
+	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkJudge -benchtime 3x ./internal/doctor
 
 .PHONY: reach
 reach: test-assets ## Compare package reach with a kube-apiserver: 5 sets of random configurations with 1,000 random requests each.

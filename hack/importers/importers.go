@@ -1,5 +1,5 @@
-// Package importers has what its modules share: gardener, jobset and lws use admissiontest as the repositories
-// of those projects would, with their requirements and nothing patched. `make test-importers` tests them.
+// Package importers has what its modules share: each uses admissiontest as the repository of a project would, with
+// the project's requirements and nothing patched. `make test-importers` tests them.
 package importers
 
 import (

@@ -18,7 +18,7 @@
 //   - WH-FIELD-5 owned-templates-are-kept (MUST): The pod template of an object that belongs to a controller stays as its owner wrote it.
 //   - WH-FIELD-6 mirror-pods-are-not-mutated (SHOULD): The spec of a mirror pod is not changed.
 //   - WH-SHAPE-1 delete-gets-a-verdict (MUST): A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name.
-//   - WH-SHAPE-2 missing-names-do-not-matter (MUST): An object with generateName and without a name, and an object without metadata.namespace, get the same answer as with them.
+//   - WH-SHAPE-2 missing-names-do-not-matter (MUST): An object with generateName and without a name gets the same answer as with a name.
 //   - WH-SHAPE-3 subresources-get-a-verdict (MUST): Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.
 //   - WH-SHAPE-4 subresources-are-no-way-out (SHOULD): What is denied in a container is denied in an ephemeral container too, and what is denied in spec.replicas is denied for the subresource scale, if the rules name these subresources.
 //   - WH-UPDATE-1 no-op-updates-are-allowed (MUST): An update that changes nothing is allowed, and does not change an object that the webhook has already changed.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/lws/pkg/webhooks"
 
 	"github.com/admissiontest/admissiontest/hack/importers"
+	"github.com/admissiontest/admissiontest/suites/webhook"
 )
 
 const project = "sigs.k8s.io/lws"
@@ -21,7 +22,9 @@ const project = "sigs.k8s.io/lws"
 // Adding the conformance suite to LWS does not change its versions.
 func TestVersions(t *testing.T) { importers.Versions(t, project) }
 
-func TestScenarios(t *testing.T) {
+// handler serves the webhooks of LeaderWorkerSets.
+func handler(t *testing.T) http.Handler {
+	t.Helper()
 	log.SetLogger(logr.Discard())
 	scheme := runtime.NewScheme()
 	if err := lws.AddToScheme(scheme); err != nil {
@@ -31,5 +34,24 @@ func TestScenarios(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/mutate-leaderworkerset-x-k8s-io-v1-leaderworkerset", admission.WithDefaulter[*lws.LeaderWorkerSet](scheme, hook))
 	mux.Handle("/validate-leaderworkerset-x-k8s-io-v1-leaderworkerset", admission.WithValidator[*lws.LeaderWorkerSet](scheme, hook))
-	importers.Scenarios(t, project, mux, "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml", "config/webhook/manifests.yaml")
+	return mux
+}
+
+const definition, configurations = "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml", "config/webhook/manifests.yaml"
+
+func TestScenarios(t *testing.T) {
+	importers.Scenarios(t, project, handler(t), definition, configurations)
+}
+
+// TestContract checks the rules for webhooks. The waivers are findings: docs/findings.md.
+func TestContract(t *testing.T) {
+	webhook.Run(t, webhook.Subject{
+		Handler:        handler(t),
+		Configurations: importers.Files(t, project, definition, configurations),
+		Allow:          webhook.SampleFiles("testdata/good.yaml"),
+		Reject:         []webhook.Sample{{Manifest: webhook.Manifest{File: "testdata/bad.yaml"}, Message: "must not exceed 2147483647"}},
+	},
+		webhook.Flaky("finalizers-can-be-removed", "ValidateUpdate judges objects in deletion too"),
+		webhook.Flaky("old-objects-can-change", "ValidateUpdate judges what the old object already has"),
+	)
 }

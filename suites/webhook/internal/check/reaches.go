@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -81,6 +82,10 @@ func newCluster(kinds review.Kinds, manifests, namespaces []map[string]any) clus
 // Reaches reports whether an API server would call a webhook for a request. Otherwise it says why not. Without a
 // configuration, a webhook is called for CREATE and UPDATE, and for the operations of the samples.
 func (p *Prepared) Reaches(ctx context.Context, w *Webhook, r reach.Request) (ok bool, why string) {
+	return p.reaches(ctx, w, r, p.cluster)
+}
+
+func (p *Prepared) reaches(ctx context.Context, w *Webhook, r reach.Request, on cluster) (ok bool, why string) {
 	if w.admission == nil {
 		switch {
 		case r.Subresource != "":
@@ -90,7 +95,7 @@ func (p *Prepared) Reaches(ctx context.Context, w *Webhook, r reach.Request) (ok
 		}
 		return false, fmt.Sprintf("no sample has operation %s, and there is no configuration", r.Operation)
 	}
-	findings, err := w.admission.Explain(ctx, r, p.cluster)
+	findings, err := w.admission.Explain(ctx, r, on)
 	if err != nil {
 		return false, err.Error()
 	}
@@ -104,3 +109,36 @@ func (p *Prepared) declares(r reach.Request) bool {
 
 // IsBuiltIn reports whether a kind is one of Kubernetes' own.
 func IsBuiltIn(kind schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(kind) }
+
+// IsStruct reports whether Go's type of a built-in kind has a struct, and no pointer, at a JSON pointer.
+func IsStruct(kind schema.GroupVersionKind, path string) bool {
+	object, err := scheme.Scheme.New(kind)
+	if err != nil {
+		return false
+	}
+	at := reflect.TypeOf(object)
+	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if at = fieldType(at, name); at == nil {
+			return false
+		}
+	}
+	return at.Kind() == reflect.Struct
+}
+
+// fieldType returns the type of a field of an object, or of an entry of a map or list. Nil means that there is none.
+func fieldType(of reflect.Type, name string) reflect.Type {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch of.Kind() {
+	case reflect.Map, reflect.Slice:
+		return of.Elem()
+	case reflect.Struct:
+		for _, field := range reflect.VisibleFields(of) {
+			if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag == name {
+				return field.Type
+			}
+		}
+	}
+	return nil
+}

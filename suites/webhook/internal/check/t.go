@@ -236,9 +236,14 @@ func (t *T) EachReplica(r reach.Request, f func(address string, d Decision)) {
 	}
 }
 
-// HasPaths reports whether the webhooks are at a path: a Handler for a single webhook can be called with any path.
-func (p *Prepared) HasPaths() bool {
-	return p.URL != "" || slices.ContainsFunc(p.Webhooks, func(w *Webhook) bool { return w.Path != p.Webhooks[0].Path })
+// HasPath reports whether the webhook is at a path: a Handler for a single webhook can be called with any path, and a server
+// whose webhook is at / gets every path.
+func (t *T) HasPath() bool {
+	path := t.Path
+	if base := t.endpoint.base; base != nil && base.Path != "" && base.Path != "/" {
+		path = base.Path
+	}
+	return path != "/" && (t.URL != "" || slices.ContainsFunc(t.Webhooks, func(w *Webhook) bool { return w.Path != t.Path }))
 }
 
 // DecideBody is Decide for the encoded review of a case.

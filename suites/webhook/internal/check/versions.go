@@ -30,14 +30,16 @@ func (t *T) InVersions(c Case) []Version {
 	return all
 }
 
-// CalledFor returns the webhook that gets a request: this one, or the only other one of its kind. Nil means that there is none.
+// CalledFor returns the webhook that gets a request, not converted: this one, or the only other one of its kind. Nil means that
+// there is none.
 func (t *T) CalledFor(r reach.Request) *Webhook {
-	if ok, _ := t.Reaches(t.Context(), t.Webhook, r); ok {
+	unconverted := cluster{reach.NewMapper(nil), t.cluster.namespaces}
+	if ok, _ := t.reaches(t.Context(), t.Webhook, r, unconverted); ok {
 		return t.Webhook
 	}
 	var found *Webhook
 	for _, w := range t.Webhooks {
-		if ok, _ := t.Reaches(t.Context(), w, r); !ok || w.Kind != t.Kind {
+		if ok, _ := t.reaches(t.Context(), w, r, unconverted); !ok || w.Kind != t.Kind {
 			continue
 		}
 		if found != nil {

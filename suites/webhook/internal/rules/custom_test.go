@@ -3,6 +3,7 @@ package rules_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,6 +96,12 @@ func TestCustomResources(t *testing.T) {
 			}
 			return "", nil
 		}, "WH-VERSION-1", framework.Fail},
+		"is not called for a version": {func(in incoming, _ fields) (string, []fields) {
+			if in.object["apiVersion"] == "example.com/v1beta1" {
+				return "v1beta1 is too old", nil
+			}
+			return "", nil
+		}, "WH-VERSION-1", framework.Pass},
 		"mutates one version": {func(in incoming, _ fields) (string, []fields) {
 			if in.object["apiVersion"] == "example.com/v1beta1" {
 				return "", label("/spec/color", "red")
@@ -103,8 +110,12 @@ func TestCustomResources(t *testing.T) {
 		}, "WH-VERSION-1", framework.Fail},
 	} {
 		t.Run(name, func(t *testing.T) {
+			configuration := widgetWebhook
+			if name == "is not called for a version" {
+				configuration = strings.Replace(configuration, "[v1, v1beta1]", "[v1]", 1)
+			}
 			s := check.Subject{
-				Name: "widgets", Configurations: []check.Manifest{manifest(t, widgets), manifest(t, widgetWebhook)},
+				Name: "widgets", Configurations: []check.Manifest{manifest(t, widgets), manifest(t, configuration)},
 				Allow: []check.Sample{{Manifest: manifest(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: b}, spec: {zone: a}}")}},
 			}
 			s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -170,7 +170,7 @@ func checkForeignEntries(t *check.T) {
 		operations, _ := d.Operations()
 		for _, each := range operations {
 			value, ok := decodes(each.Value)
-			if each.Op == "add" && ok && isEmpty(value) && !strings.HasSuffix(each.Path, "/-") && !hasChild(operations, each.Path) && !isEncoded(r, value) {
+			if each.Op == "add" && ok && isEmpty(value) && !strings.HasSuffix(each.Path, "/-") && !hasChild(operations, each.Path) && !isEncoded(r, each.Path, value) {
 				t.Errorf("%s: the patch adds the empty value %s at %s, where nothing was", c, each.Value, each.Path)
 			}
 		}
@@ -185,11 +185,11 @@ func checkForeignEntries(t *check.T) {
 	}
 }
 
-// isEncoded reports whether a value is a {} in a custom resource. Go encodes each struct without values as {}, and an API server
-// keeps it only in custom resources, so every webhook adds it there that encodes the type.
-func isEncoded(r reach.Request, value any) bool {
+// isEncoded reports whether a value is the {} of a struct. Go encodes each struct without values as {}, so every webhook that
+// encodes the type adds it. An API server keeps it only in custom resources, where it is not known which {} is a struct.
+func isEncoded(r reach.Request, path string, value any) bool {
 	_, isMap := value.(map[string]any)
-	return isMap && !check.IsBuiltIn(r.Kind)
+	return isMap && (!check.IsBuiltIn(r.Kind) || check.IsStruct(r.Kind, path))
 }
 
 // hasChild reports whether a later operation writes below a path.

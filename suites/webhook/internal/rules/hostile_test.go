@@ -171,26 +171,29 @@ func TestNoEffects(t *testing.T) {
 	}
 }
 
-// TestEmptyValues: a patch that adds an empty value breaks WH-FIELD-2, except for the {} that Go encodes in custom resources.
+// TestEmptyValues: a patch that adds an empty value breaks WH-FIELD-2, except for the {} that Go encodes for a struct.
 func TestEmptyValues(t *testing.T) {
 	widget := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a", "namespace": "default"}, "spec": map[string]any{"size": int64(1)},
 	}}
 	for name, test := range map[string]struct {
 		object runtime.Object
+		path   string
 		value  any
 		want   framework.Verdict
 	}{
-		"{} in a pod":                {pod("good", "good"), map[string]any{}, framework.Fail},
-		"null in a pod":              {pod("good", "good"), nil, framework.Fail},
-		"{} in a custom resource":    {widget, map[string]any{}, framework.Pass},
-		"null in a custom resource":  {widget, nil, framework.Fail},
-		"no value, in this resource": {widget, "a value", framework.Pass},
+		"{} for a pointer in a pod":  {pod("good", "good"), "/spec/securityContext", map[string]any{}, framework.Fail},
+		"{} for a map in a pod":      {pod("good", "good"), "/spec/nodeSelector", map[string]any{}, framework.Fail},
+		"{} for a struct in a pod":   {pod("good", "good"), "/spec/containers/0/resources", map[string]any{}, framework.Pass},
+		"null in a pod":              {pod("good", "good"), "/spec/securityContext", nil, framework.Fail},
+		"{} in a custom resource":    {widget, "/spec/securityContext", map[string]any{}, framework.Pass},
+		"null in a custom resource":  {widget, "/spec/securityContext", nil, framework.Fail},
+		"no value, in this resource": {widget, "/spec/securityContext", "a value", framework.Pass},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := soundSubject(fault{mutate: func(_ *sound, in incoming, out *outgoing) {
 				if in.operation == "CREATE" && in.subresource == "" {
-					out.operation("add", "/spec/securityContext", test.value)
+					out.operation("add", test.path, test.value)
 				}
 			}})
 			s.Configurations, s.Kind, s.Reject = nil, check.Mutating, nil

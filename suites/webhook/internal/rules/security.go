@@ -115,7 +115,7 @@ func checkCallers(t *check.T) {
 			"GET without a body": {Method: http.MethodGet}, "PUT without a body": {Method: http.MethodPut}, "DELETE without a body": {Method: http.MethodDelete},
 			"a review with Content-Type text/plain": {ContentType: "text/plain", Body: text()},
 		}
-		if t.HasPaths() {
+		if t.HasPath() {
 			calls["a review for the path "+unknownPath] = check.Raw{Path: unknownPath, Body: text()}
 		}
 		for what, raw := range calls {
