@@ -197,6 +197,10 @@ bench: test-assets ## Measure how long the catalogue takes, and a bare client th
 	$(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
 	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkJudge -benchtime 3x ./internal/doctor
 
+.PHONY: replicas
+replicas: test-assets ## Run scenarios on two API servers behind a load balancer: 50 times, in 10 of them one of the servers ends.
+	ADMISSIONTEST_REPLICAS=20 $(call go-on,$(NEWEST)) test -count 1 -timeout 60m -run TestReplica ./internal/e2e
+
 .PHONY: reach
 reach: test-assets ## Compare package reach with a kube-apiserver: 5 sets of random configurations with 1,000 random requests each.
 	for seed in 11 12 13 14 15; do ADMISSIONTEST_REACH_SEED=$$seed ADMISSIONTEST_REACH_REQUESTS=1000 $(call go-on,$(NEWEST)) test -count 1 -run TestAgainstServer ./framework/reach || exit 1; done

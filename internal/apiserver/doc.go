@@ -25,5 +25,7 @@
 //
 // A cluster can have several API servers at one address. WaitUntilEffective waits for the
 // one that responds and for those that the EndpointSlices of the Service kubernetes name
-// and that can be reached from here. For each other one, Progress gets a warning.
+// and that can be reached from here. For each other one, Progress gets a warning, and several
+// requests in a row on new connections must find the same: a load balancer can have sent all of them to
+// the others.
 package apiserver

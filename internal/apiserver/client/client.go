@@ -27,7 +27,7 @@ type Client struct {
 	rest     rest.Interface
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
-	replicas []replica
+	replicas replicas
 }
 
 // New creates a Client. It sends no request.
@@ -135,7 +135,11 @@ func (c *Client) Host() string { return c.config.Host }
 // Close closes idle connections.
 func (c *Client) Close() {
 	c.http.CloseIdleConnections()
-	for _, one := range c.replicas {
-		one.client.Close()
+	c.replicas.mu.Lock()
+	defer c.replicas.mu.Unlock()
+	for _, one := range c.replicas.byAddress {
+		if one != nil {
+			one.Close()
+		}
 	}
 }

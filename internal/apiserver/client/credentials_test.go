@@ -112,7 +112,7 @@ func TestReplicasWithoutVerification(t *testing.T) {
 			if api.tokens.Load() == 0 {
 				t.Error("the API server itself did not get the token")
 			}
-			if got := first.requests.Load() + second.requests.Load(); got != 0 || len(c.replicas) != 0 {
+			if got := first.requests.Load() + second.requests.Load(); got != 0 || len(c.routes(t.Context())) != 1+freshConnections {
 				t.Errorf("the addresses of the EndpointSlice got %d requests; want none", got)
 			}
 		})

@@ -61,7 +61,7 @@ func (c *Client) version(ctx context.Context, pause wait.Backoff, accept func(fr
 // overloaded reports whether an API server responds with a code because it has too much to do.
 func overloaded(code int32) bool {
 	switch code {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	default:
 		return false

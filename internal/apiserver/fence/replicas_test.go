@@ -2,15 +2,8 @@ package fence
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -43,23 +36,6 @@ type lateServer struct {
 // other client can still arrive.)
 const unawareAgent = "does-not-know-of-others"
 
-// otherAddress returns an IP address of this machine that is not a loopback address:
-// EndpointSlices cannot have loopback addresses.
-func otherAddress(t *testing.T) string {
-	t.Helper()
-	found, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range found {
-		if address, ok := one.(*net.IPNet); ok && address.IP.To4() != nil && !address.IP.IsLoopback() && !address.IP.IsLinkLocalUnicast() {
-			return address.IP.String()
-		}
-	}
-	t.Skip("this machine has only loopback addresses of IPv4, which EndpointSlices cannot have")
-	return ""
-}
-
 // startLate starts a lateServer and makes config trust its certificate.
 func startLate(t *testing.T, config *rest.Config) *lateServer {
 	t.Helper()
@@ -88,17 +64,21 @@ func startLate(t *testing.T, config *rest.Config) *lateServer {
 			return nil
 		},
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(otherAddress(t), "0"))
+	listener, err := net.Listen("tcp", net.JoinHostPort(testserver.Address(t), "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(proxy)
 	_ = server.Listener.Close()
 	server.Listener, l.address = listener, listener.Addr()
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t, "kubernetes.default.svc")}, MinVersion: tls.VersionTLS12}
+	certificate, key := testserver.Certificate(t)
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.TLS.Certificates[0].Certificate[0]})
 	config.CAData = append(append([]byte{}, config.CAData...), certificate...)
 	return l
 }
@@ -135,7 +115,7 @@ func TestReplicas(t *testing.T) {
 		address := one.address.(*net.TCPAddr)
 		createSlice(t, unaware.Client, name, address.IP.String(), address.Port)
 	}
-	createSlice(t, unaware.Client, "gone", otherAddress(t), 1)
+	createSlice(t, unaware.Client, "gone", testserver.Address(t), 1)
 
 	aware := fences(t, "aware", config, hook.Options{})
 	warnings := strings.Join(aware.Client.FindReplicas(t.Context()), "\n")
@@ -190,22 +170,4 @@ func TestReplicas(t *testing.T) {
 	if err := counted.Ping(t.Context()); err != nil || late.unaware.Load() != 1 {
 		t.Errorf("ping %v, %d requests counted; want one", err, late.unaware.Load())
 	}
-}
-
-// selfSigned returns a certificate that is its own authority.
-func selfSigned(t *testing.T, name string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{name}, Subject: pkix.Name{CommonName: rand.Text()},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

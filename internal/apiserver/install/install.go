@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -482,22 +484,27 @@ func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manife
 // servedLimit limits the wait for a CustomResourceDefinition to be served.
 const servedLimit = 30 * time.Second
 
-// waitUntilServed waits until the API server serves each version of a
+// waitUntilServed waits until each API server that can be reached serves each version of a
 // CustomResourceDefinition.
 func (i *Installer) waitUntilServed(ctx context.Context, crd map[string]any) error {
 	for _, res := range i.Client.Resources.AddCRD(crd) {
 		err := client.Poll(ctx, client.Later, servedLimit, func() (bool, error) {
-			_, err := i.Client.List(ctx, res, "", metav1.ListOptions{Limit: 1})
-			if errors.Is(err, framework.ErrNoResponse) {
-				return false, err
-			}
-			return err == nil, nil
+			list := client.HTTPRequest{Method: http.MethodGet, Path: client.URLPath(res.GroupVersionResource, "", "", ""), Query: url.Values{"limit": {"1"}}}
+			answer, _, err := i.Client.SendToAll(ctx, list, notServed)
+			return err == nil && answer.Allowed(), err
 		})
 		if err != nil {
 			return fmt.Errorf("wait for the API server to serve %s: %w", res.GroupVersionResource, err)
 		}
 	}
 	return nil
+}
+
+func notServed(answer framework.Result) string {
+	if answer.Allowed() {
+		return ""
+	}
+	return "a list of its objects"
 }
 
 // Delete deletes an object that Install installed.

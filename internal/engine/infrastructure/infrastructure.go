@@ -63,7 +63,7 @@ func OfResponse(status metav1.Status, codeExpected bool) string {
 	}
 	code := int(status.Code)
 	switch code {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return fmt.Sprintf("the API server responded with %d", code)
 	}
 	if code >= http.StatusInternalServerError && storageFailed(status.Message) {

@@ -43,6 +43,7 @@ func TestOfResponse(t *testing.T) {
 		want         string
 	}{
 		"not available":              {503, "shutting down", false, "the API server responded with 503"},
+		"a proxy":                    {502, "bad gateway", false, "the API server responded with 502"},
 		"not available, as expected": {503, "shutting down", true, ""},
 		"storage":                    {500, "rpc error: code = Unavailable", false, "the API server could not reach its storage"},
 		"another error":              {500, "no such thing", false, ""},
