@@ -1,0 +1,197 @@
+package main_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/ingress-guard/certs"
+)
+
+// deployed deploys and installs the webhooks on a kind cluster, and returns a client of it.
+func deployed(t *testing.T) client.Client {
+	t.Helper()
+	if os.Getenv("ADMISSIONTEST_KIND") == "" {
+		t.Skip("ADMISSIONTEST_KIND is not set: it needs a kind cluster: make test-kind")
+	}
+	made, err := certs.Make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(deploy(t, made))
+	config.QPS = -1
+	install(t, config, made.CA)
+	api, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+// load is what requests under load got.
+type load struct {
+	// unchanged counts the objects that the mutating webhook did not change.
+	sent, failed, unchanged int
+	err                     error // the last one
+}
+
+// underLoad creates an Ingress all the time, as dry runs, while a function runs.
+func underLoad(t *testing.T, api client.Client, during func()) load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all load
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	subject := manifests(t, filepath.Join("testdata", "shop.yaml"))[0]
+	rules := []any{map[string]any{"host": "shop.example.com"}} // valid without the webhooks too
+	if err := unstructured.SetNestedSlice(subject.Object, rules, "spec", "rules"); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				object := subject.DeepCopy()
+				object.SetNamespace("default")
+				err := api.Create(context.WithoutCancel(ctx), object, client.DryRunAll)
+				mu.Lock()
+				all.sent++
+				if err != nil {
+					all.failed++
+					all.err = err
+				} else if class, _, _ := unstructured.NestedString(object.Object, "spec", "ingressClassName"); class == "" {
+					all.unchanged++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	during()
+	cancel()
+	workers.Wait()
+	t.Logf("%d requests, %d failed, %d without the webhooks; the last error: %v", all.sent, all.failed, all.unchanged, all.err)
+	return all
+}
+
+// roll changes the template of the Deployment and waits until no Pod of the old one is left.
+func roll(t *testing.T, api client.Client, change func(*corev1.PodTemplateSpec)) {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: "ingress-guard", Name: "ingress-guard"}
+	if err := api.Get(t.Context(), key, deployment); err != nil {
+		t.Fatal(err)
+	}
+	before := client.MergeFrom(deployment.DeepCopy())
+	change(&deployment.Spec.Template)
+	if err := api.Patch(t.Context(), deployment, before); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		if err := api.List(ctx, &pods, client.InNamespace(key.Namespace)); err != nil {
+			return false, err
+		}
+		err := api.Get(ctx, key, deployment)
+		status := deployment.Status
+		return status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == 1 && status.AvailableReplicas == 1 && len(pods.Items) == 1, err
+	})
+	if err != nil {
+		t.Fatalf("wait for the rolling update: %v", err)
+	}
+}
+
+// TestRollingUpdate updates the Deployment under load: no request fails, because the old Pod serves until its connections are
+// closed and kube-proxy knows the new one. Without that, some fail.
+func TestRollingUpdate(t *testing.T) {
+	api := deployed(t)
+	for drain, loses := range map[string]bool{"5s": false, "0s": true} {
+		t.Run(drain, func(t *testing.T) {
+			roll(t, api, func(template *corev1.PodTemplateSpec) {
+				template.Spec.Containers[0].Args = []string{"--drain", drain}
+			})
+			got := underLoad(t, api, func() {
+				roll(t, api, func(template *corev1.PodTemplateSpec) {
+					template.Annotations = map[string]string{"example.com/rolled": time.Now().String()}
+				})
+			})
+			if got.sent < 50 || got.failed > 0 != loses || loses && !strings.Contains(got.err.Error(), "failed calling webhook") {
+				t.Errorf("%d of %d requests failed, want some: %t", got.failed, got.sent, loses)
+			}
+		})
+	}
+}
+
+// TestPodIsDeleted deletes the only Pod of the webhook under load: with failurePolicy Fail requests fail until there is another
+// one, with Ignore they are admitted without the webhook.
+func TestPodIsDeleted(t *testing.T) {
+	api := deployed(t)
+	for _, policy := range []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Fail, admissionregistrationv1.Ignore} {
+		t.Run(string(policy), func(t *testing.T) {
+			setFailurePolicy(t, api, policy)
+			roll(t, api, func(*corev1.PodTemplateSpec) {}) // one Pod is ready
+			got := underLoad(t, api, func() { replacePod(t, api) })
+			fails := policy == admissionregistrationv1.Fail
+			if (got.failed > 0) != fails || (got.unchanged > 0) == fails {
+				t.Errorf("%d requests failed, and %d were admitted without the webhook", got.failed, got.unchanged)
+			}
+
+		})
+	}
+}
+
+// replacePod deletes the only Pod, and waits until another one is ready and the Nodes send requests to it.
+func replacePod(t *testing.T, api client.Client) {
+	t.Helper()
+	var pods corev1.PodList
+	if err := api.List(t.Context(), &pods, client.InNamespace("ingress-guard")); err != nil || len(pods.Items) != 1 {
+		t.Fatalf("%d Pods, want one: %v", len(pods.Items), err)
+	}
+	deleted := pods.Items[0]
+	if err := api.Delete(t.Context(), &deleted, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		if err := api.List(ctx, &pods, client.InNamespace("ingress-guard")); err != nil || len(pods.Items) != 1 || pods.Items[0].UID == deleted.UID {
+			return false, err
+		}
+		for _, condition := range pods.Items[0].Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				served := underLoad(t, api, func() { <-time.After(time.Second) })
+				return served.failed == 0 && served.unchanged == 0, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		t.Fatalf("wait for another Pod: %v", err)
+	}
+}
+
+// setFailurePolicy changes the failurePolicy of both webhooks. The API server uses it after milliseconds, long before a Pod ends.
+func setFailurePolicy(t *testing.T, api client.Client, policy admissionregistrationv1.FailurePolicyType) {
+	t.Helper()
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	for _, object := range []client.Object{mutating, validating} {
+		if err := api.Get(t.Context(), client.ObjectKey{Name: "ingress-guard"}, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mutating.Webhooks[0].FailurePolicy, validating.Webhooks[0].FailurePolicy = &policy, &policy
+	for _, object := range []client.Object{mutating, validating} {
+		if err := api.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
