@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -132,7 +133,9 @@ func fewScenarios(t *testing.T) []scenario.Scenario {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return selected
+	// It is about a namespace that ends. The fence is about configurations: an API server that cannot be reached can know
+	// later that the namespace ends (docs/running.md).
+	return slices.DeleteFunc(selected, func(s scenario.Scenario) bool { return s.Metadata.Name == "order.plugins.namespace-lifecycle-first" })
 }
 
 // run runs the scenarios, and returns how many were judged and the wrong verdicts: all scenarios pass on one server.
@@ -162,7 +165,7 @@ const (
 )
 
 // mostJudged is how many of fewScenarios are judged if no API server ends: the others need a capability that these lack.
-const mostJudged = 20
+const mostJudged = 19
 
 // Two API servers act on the configurations of a scenario before it runs, whether they can be reached at their addresses
 // or only through the load balancer. The environment variable ADMISSIONTEST_REPLICAS is how often each is tested.
