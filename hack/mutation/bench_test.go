@@ -221,7 +221,7 @@ func TestNewer(t *testing.T) {
 		older string
 		want  int
 	}{{"", 3}, {earlier, 2}, {earlier + ".missing", 3}} {
-		got, err := newer(slices.Clone(made), "first()\nold()\nlast()\n", func(string) (string, error) { return c.older, nil })
+		got, err := newer(slices.Clone(made), "first()\n\t\told()\nlast()\n", func(string) (string, error) { return c.older, nil })
 		if err != nil || len(got) != c.want {
 			t.Errorf("newer with %q = %v, %v, want %d mutants", c.older, got, err, c.want)
 		}

@@ -252,9 +252,9 @@ var aboutProbe = regexp.MustCompile(`^Validation failed for ValidatingAdmissionP
 const mostWarnings = 4096 - 256
 
 // note notes the warnings of one request.
-func (m *measurement) note(name string, request framework.Request, result framework.Result) {
+func (m *measurement) note(name string, result framework.Result) {
 	of, known := m.copies[name]
-	if !known || !request.DryRun { // the steps before the request of a case are no dry runs
+	if !known {
 		return
 	}
 	m.mu.Lock()

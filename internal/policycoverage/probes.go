@@ -241,9 +241,6 @@ func (p *probe) manifests(given []map[string]any, unique int) []map[string]any {
 		binding["metadata"] = map[string]any{"name": fmt.Sprintf("b%d-%d", at, unique)}
 		of, _, _ := unstructured.NestedMap(binding, "spec")
 		of["policyName"], of["validationActions"] = name, []any{"Warn"}
-		if ref, ok := of["paramRef"].(map[string]any); ok {
-			ref["parameterNotFoundAction"] = "Allow"
-		}
 		binding["spec"] = of
 		all = append(all, binding)
 	}

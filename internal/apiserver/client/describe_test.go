@@ -19,6 +19,7 @@ func TestVersionOfOverloadedServer(t *testing.T) {
 		want     string
 	}{
 		"429":         {func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) }, 2, "v1.36.3"},
+		"502":         {func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }, 2, "v1.36.3"},
 		"no response": {hijack, 2, "v1.36.3"},
 		"always 429":  {func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) }, 100, ": 429"},
 		"401":         {func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }, 1, ": 401"},

@@ -20,7 +20,7 @@ import (
 )
 
 // startReplica starts a server whose certificate is valid for an API server of a cluster, and returns that too.
-func startReplica(t *testing.T) (*server, []byte) {
+func startReplica(t *testing.T, answer http.HandlerFunc) (*server, []byte) {
 	t.Helper()
 	certificate, key := testserver.Certificate(t)
 	pair, err := tls.X509KeyPair(certificate, key)
@@ -30,7 +30,7 @@ func startReplica(t *testing.T) (*server, []byte) {
 	s := &server{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
-		answerVersion(w, r)
+		answer(w, r)
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
@@ -42,8 +42,8 @@ func startReplica(t *testing.T) (*server, []byte) {
 // The requests go to one replica, whatever the load balancer does; to the other one when it ends; and
 // to the load balancer when both have ended, which SendToAll then asks on new connections.
 func TestReplicasEnd(t *testing.T) {
-	first, firstCA := startReplica(t)
-	second, secondCA := startReplica(t)
+	first, firstCA := startReplica(t, answerVersion)
+	second, secondCA := startReplica(t, answerVersion)
 	if first.URL > second.URL { // the order in which they are chosen
 		first, second = second, first
 	}
@@ -89,8 +89,11 @@ func TestReplicasEnd(t *testing.T) {
 				t.Errorf("%s: %v", step.name, err)
 			}
 		}
-		if got := step.to.requests.Load() - before; got != 5 {
-			t.Errorf("%s: %d of 5 requests were sent to the chosen server", step.name, got)
+		if _, err := c.Samples(t.Context(), "some_metric"); err != nil {
+			t.Errorf("%s: %v", step.name, err)
+		}
+		if got := step.to.requests.Load() - before; got != 6 {
+			t.Errorf("%s: %d of 6 requests were sent to the chosen server", step.name, got)
 		}
 		sent := 0
 		mu.Lock()
@@ -114,8 +117,8 @@ func TestReplicasEnd(t *testing.T) {
 
 // An API server that is no longer in the EndpointSlices is forgotten, and one that cannot be reached is named.
 func TestReplicasAreFoundAgain(t *testing.T) {
-	kept, keptCA := startReplica(t)
-	gone, goneCA := startReplica(t)
+	kept, keptCA := startReplica(t, answerVersion)
+	gone, goneCA := startReplica(t, answerVersion)
 	stranger := startServer(t, answerVersion) // its certificate is not valid for ServiceName
 	var lists []*server
 	for _, others := range [][]*server{{kept, gone}, {kept, stranger}, {kept}} {
@@ -138,6 +141,29 @@ func TestReplicasAreFoundAgain(t *testing.T) {
 	}
 	current.Store(1)
 	if unreachable := c.FindReplicas(t.Context()); len(unreachable) != 1 || !strings.Contains(unreachable[0], "10 requests in a row") {
+		t.Errorf("unreachable: %q", unreachable)
+	}
+}
+
+// A replica at which the credentials are those of another user is not used.
+func TestReplicaWithAnotherUser(t *testing.T) {
+	same, sameCA := startReplica(t, answerVersion)
+	other, otherCA := startReplica(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/selfsubjectreviews") {
+			answerVersion(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1","status":{"userInfo":{"username":"jane"}}}`)
+	})
+	balancer := withSlices(t, same, other)
+	c, err := New(&rest.Config{Host: balancer.URL, TLSClientConfig: rest.TLSClientConfig{CAData: append(append(balancer.ca(), sameCA...), otherCA...)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	unreachable := c.FindReplicas(t.Context())
+	if len(unreachable) != 1 || !strings.Contains(unreachable[0], "another user") {
 		t.Errorf("unreachable: %q", unreachable)
 	}
 }

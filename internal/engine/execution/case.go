@@ -69,7 +69,7 @@ type Case struct {
 	// answers are the responses of the parallel step that this step is in.
 	answers *answers
 	// observe is called with each response. It can be nil.
-	observe func(name string, request framework.Request, result framework.Result)
+	observe func(name string, result framework.Result)
 	// path is the field path of the current step in the spec: "when[1]".
 	path string
 
@@ -93,7 +93,7 @@ type Options struct {
 	// Names are shared by the scenarios of a target. Nil if there are no others.
 	Names *Names
 	// Results is that of the options of the engine.
-	Results func(name string, request framework.Request, result framework.Result)
+	Results func(name string, result framework.Result)
 }
 
 // shared is the state that the steps of a case share.

@@ -103,7 +103,7 @@ func (c *Case) send(ctx context.Context, request framework.Request) (framework.R
 	c.secretsIn(request, result)
 	if result.Status.Code != 0 {
 		if c.observe != nil {
-			c.observe(c.Scenario.Metadata.Name, request, result)
+			c.observe(c.Scenario.Metadata.Name, result)
 		}
 		c.noteWrite(request, result)
 		c.noteSeen(request, result)
