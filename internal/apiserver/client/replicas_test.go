@@ -145,7 +145,7 @@ func TestReplicasAreFoundAgain(t *testing.T) {
 	}
 }
 
-// A replica at which the credentials are those of another user is not used.
+// A replica at which the credentials belong to another user is not used.
 func TestReplicaWithAnotherUser(t *testing.T) {
 	same, sameCA := startReplica(t, answerVersion)
 	other, otherCA := startReplica(t, func(w http.ResponseWriter, r *http.Request) {

@@ -152,6 +152,26 @@ func TestNoConfiguration(t *testing.T) {
 	}
 }
 
+// TestWebhookAtRoot: a server whose webhook is at / gets every path, which does not break WH-SEC-3. At another path it does.
+func TestWebhookAtRoot(t *testing.T) {
+	for path, want := range map[string]framework.Verdict{"/": framework.Pass, "/mutate": framework.Fail} {
+		s := soundSubject(fault{})
+		handler := s.Handler
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.URL.Path = "/mutate"
+			handler.ServeHTTP(w, r)
+		}))
+		defer server.Close()
+		s.Configurations, s.Kind, s.Reject, s.Handler, s.URL = nil, check.Mutating, nil, nil, server.URL+path
+		s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		for _, each := range checkAll(t, s) {
+			if each.Rule.ID == "WH-SEC-3" && each.Verdict != want {
+				t.Errorf("at %s: got %s (%s), want %s", path, each.Verdict, each.Reason, want)
+			}
+		}
+	}
+}
+
 // TestNoEffects: without Effects, a dry run without side effects is never a pass. For a URL there is nothing that could show
 // them, so the rule does not apply.
 func TestNoEffects(t *testing.T) {
