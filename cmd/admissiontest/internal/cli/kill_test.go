@@ -283,10 +283,7 @@ func TestKindServerDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, err := controlPlane(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := controlPlanes(t, config)[0]
 	docker := func(verb string) {
 		if out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "docker", verb, node).CombinedOutput(); err != nil {
 			t.Fatalf("docker %s %s: %v\n%s", verb, node, err, out)
@@ -346,17 +343,22 @@ func (d *detector) last() string {
 	return lines[len(lines)-1]
 }
 
-// controlPlane returns the name of the container of the control-plane node.
-func controlPlane(ctx context.Context, config *rest.Config) (string, error) {
+// controlPlanes returns the names of the containers of the control-plane nodes.
+func controlPlanes(t *testing.T, config *rest.Config) []string {
+	t.Helper()
 	objects, err := metadata.NewForConfig(config)
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
-	nodes, err := objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(ctx, metav1.ListOptions{LabelSelector: "node-role.kubernetes.io/control-plane"})
+	nodes, err := objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(t.Context(), metav1.ListOptions{LabelSelector: "node-role.kubernetes.io/control-plane"})
 	if err != nil || len(nodes.Items) == 0 {
-		return "", err
+		t.Fatalf("the cluster has no control-plane node: %v", err)
 	}
-	return nodes.Items[0].Name, nil
+	var names []string
+	for _, node := range nodes.Items {
+		names = append(names, node.Name)
+	}
+	return names
 }
 
 // If the user of a kubeconfig lacks rights, the error names them and the exit code is 4.

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+)
+
+// If kube-apiserver of a control-plane node is killed in mid-run, all verdicts are right, or the exit code is 4. With
+// several control-plane nodes the run goes on, although the killed one does not return before it ends; with one it
+// depends on how long the restart takes. Nothing is left after cleanup.
+func TestKindAPIServerIsKilled(t *testing.T) {
+	kubeconfig := kindKubeconfig(t)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := controlPlanes(t, config)
+	for _, node := range nodes {
+		t.Run(node, func(t *testing.T) {
+			hold, release := "", ""
+			if len(nodes) > 1 {
+				hold, release = "mv /etc/kubernetes/manifests/kube-apiserver.yaml /kind/ && ", "mv /kind/kube-apiserver.yaml /etc/kubernetes/manifests/ && "
+			}
+			killed := make(chan struct{})
+			process, said := command(t.Context(), "run", "order", "vap", "reinvocation", "--kubeconfig", kubeconfig, "--transport", "url")
+			process.Stdout = said
+			output := &once{text: " done, ", then: func() {
+				inNode(t, node, hold+"kill -9 $(pidof kube-apiserver)")
+				close(killed)
+			}}
+			process.Stderr = output
+			_ = process.Run() // its exit code is checked
+			code := process.ProcessState.ExitCode()
+			select {
+			case <-killed:
+				inNode(t, node, release+"for i in $(seq 120); do curl -skf https://localhost:6443/readyz && exit; sleep 1; done; exit 1")
+			default:
+				t.Error("the run ended before kube-apiserver was killed")
+			}
+			if code != exit.Pass && (len(nodes) > 1 || code != exit.Infrastructure) {
+				t.Errorf("exit code %d\n%s%s", code, output.seen.String(), said)
+			}
+			if said := onCatalogue(t.Context(), "cleanup", "--kubeconfig", kubeconfig); said.code != exit.Pass {
+				t.Errorf("cleanup: exit code %d\n%s%s", said.code, said.stderr, said.stdout)
+			}
+			if left := labelled(t, config); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			t.Logf("exit code %d: %s", code, bytes.TrimSpace(said.Bytes()[bytes.LastIndexByte(bytes.TrimSpace(said.Bytes()), '\n')+1:]))
+		})
+	}
+}
+
+// inNode runs a shell command in the container of a node of kind.
+func inNode(t *testing.T, node, script string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, "docker", "exec", node, "sh", "-c", script).CombinedOutput(); err != nil {
+		t.Errorf("%s: %s: %v\n%s", node, script, err, out)
+	}
+}
