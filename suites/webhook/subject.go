@@ -40,7 +40,7 @@ const (
 //	Egress          why the webhooks connect to addresses that are in objects; empty means that they do not
 //	Effects         returns what the webhooks have done to other systems, in a form that reflect.DeepEqual can
 //	                compare; nil means that it is not known: rule WH-DRY-2 is inconclusive for a Handler, and unsupported
-//	                for a URL, where nothing shows it
+//	                for a URL, where nothing shows it; see [Recorder]; called by one goroutine at a time
 //	Stall           makes what the webhooks wait for, such as another system, not answer until resume is called, for
 //	                rule WH-PERF-3; nil means that they wait for nothing
 //	APIServer       where the configurations are installed, for rule WH-SERVER-1; the zero value means that they are on no

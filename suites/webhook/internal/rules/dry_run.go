@@ -1,11 +1,14 @@
 package rules
 
 import (
+	"context"
+	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
@@ -54,6 +57,13 @@ func checkDryRun(t *check.T) {
 	}
 }
 
+const (
+	// settle is how long side effects are awaited after the last call: a webhook can leave them to another goroutine.
+	settle = 500 * time.Millisecond
+	// period is longer than what runs without calls waits between its writes, such as leader election: 2 s.
+	period = 2500 * time.Millisecond
+)
+
 func checkSideEffects(t *check.T) {
 	if t.Effects == nil && t.URL != "" {
 		t.Unsupported("what a webhook at a URL does to other systems cannot be seen from here; a test in Go can give Subject.Effects")
@@ -62,26 +72,64 @@ func checkSideEffects(t *check.T) {
 		t.Unobserved("it is not known what the webhook does to other systems: give Subject.Effects")
 		return
 	}
+	effectWithin(t, t.Effects(), settle/10) // of the calls of the rule before
+	call, effect := sideEffect(t)
+	if effect == "" {
+		return
+	}
+	rest, cancel := context.WithTimeout(t.Context(), settle)
+	defer cancel()
+	<-rest.Done() // the call can have more effects
+	if other := effectWithin(t, t.Effects(), period); other != "" {
+		t.Unobserved("%s: Subject.Effects changes, but without a call too, so it is not known whose effect it is: %s", call, other)
+		return
+	}
+	if again, same := sideEffect(t); same == "" {
+		t.Unobserved("%s: Subject.Effects changed, but not when the calls were repeated: %s", call, effect)
+	} else {
+		t.Errorf("%s: the webhook has side effects: %s", again, same)
+	}
+}
+
+// sideEffect sends the calls that must have no side effects. It returns the effect, and the call after which it was found. "" means
+// that there is none.
+func sideEffect(t *check.T) (call, effect string) {
 	none := t.Config.SideEffects != nil && *t.Config.SideEffects == admissionregistrationv1.SideEffectClassNone
+	before := t.Effects()
 	for _, c := range t.Cases() {
 		for _, dry := range []bool{true, false} {
+			r := c.Request
+			r.DryRun = dry
 			if !dry && !none {
 				continue
 			}
-			r := c.Request
-			r.DryRun = dry
-			before := t.Effects()
 			if _, ok := t.Decide(r); !ok {
 				continue
 			}
 			t.Reached()
+			call = c.String() + " as a dry run"
+			if !dry {
+				call = c.String() + " with sideEffects: None"
+			}
 			if after := t.Effects(); !reflect.DeepEqual(before, after) {
-				what := "as a dry run"
-				if !dry {
-					what = "with sideEffects: None"
-				}
-				t.Errorf("%s %s: the webhook has side effects: before %v, after %v", c, what, before, after)
+				return call, describeEffect(before, after)
 			}
 		}
 	}
+	return call + ", or a call before it", effectWithin(t, before, settle)
+}
+
+// effectWithin waits until Effects is not what it was before, and returns the effect, or "" after the limit.
+func effectWithin(t *check.T, before any, limit time.Duration) (effect string) {
+	_ = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		if after := t.Effects(); !reflect.DeepEqual(before, after) {
+			effect = describeEffect(before, after)
+		}
+		return effect != "", nil
+	})
+	return effect
+}
+
+func describeEffect(before, after any) string {
+	return fmt.Sprintf("before %v, after %v", before, after)
 }

@@ -7,16 +7,20 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/rules"
 )
 
 // TestHostileHandlers: whatever a handler does, WH-PROTO-3 fails with a message about it, no rule passes except the
@@ -188,6 +192,44 @@ func TestNoEffects(t *testing.T) {
 				t.Errorf("%s: got %s (%s), want %s", each.webhook, each.Verdict, each.Reason, want)
 			}
 		}
+	}
+}
+
+// TestEffects: effects that come after the answer break WH-DRY-2. Effects without a call, and effects that a repeated call does
+// not have, are not known to be effects of a call.
+func TestEffects(t *testing.T) {
+	all := rules.All()
+	rule := all[slices.IndexFunc(all, func(each check.Rule) bool { return each.ID == "WH-DRY-2" })]
+	for name, test := range map[string]struct {
+		// call and always have effects: when the webhook is called, and every 100 ms.
+		call, always func(wrote *atomic.Int64)
+		want         framework.Verdict
+		reason       string
+	}{
+		"late":           {call: func(wrote *atomic.Int64) { time.AfterFunc(100*time.Millisecond, func() { wrote.Add(1) }) }, want: framework.Fail, reason: "has side effects: before"},
+		"once":           {call: func(wrote *atomic.Int64) { wrote.CompareAndSwap(0, 1) }, want: framework.Inconclusive, reason: "not when the calls were repeated: before 0, after 1"},
+		"without a call": {always: func(wrote *atomic.Int64) { wrote.Add(1) }, want: framework.Inconclusive, reason: "without a call too"},
+		"none":           {want: framework.Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var wrote atomic.Int64
+			s := soundSubject(fault{validate: func(*sound, incoming, *outgoing) {
+				if test.call != nil {
+					test.call(&wrote)
+				}
+			}})
+			s.Effects = func() any { return wrote.Load() }
+			if test.always != nil {
+				go wait.UntilWithContext(t.Context(), func(context.Context) { test.always(&wrote) }, 100*time.Millisecond)
+			}
+			p := check.Prepare(t.Context(), s)
+			wrote.Store(0) // it calls the webhooks too
+			got := p.Check(rule, p.Webhooks[1], time.Minute)
+			if got.Verdict != test.want || !strings.Contains(got.Reason, test.reason) {
+				t.Errorf("got %s (%s), want %s", got.Verdict, got.Reason, test.want)
+			}
+		})
 	}
 }
 

@@ -326,6 +326,7 @@ func TestKillMatrix(t *testing.T) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		t.Run(key, func(t *testing.T) {
+			t.Parallel()
 			id, _, _ := strings.Cut(key, " ")
 			var failed []string
 			for _, each := range checkAll(t, soundSubject(all[key]), id) {
