@@ -45,6 +45,16 @@ func Start(part ast.Expr, info *ast.SourceInfo) [2]int {
 	if first.Start == math.MaxInt32 {
 		return [2]int{1, 1}
 	}
-	at := info.GetLocationByOffset(first.Start)
+	return position(first.Start, info)
+}
+
+// Operator returns the line and column, from 1, of the operator of a call such as a && b.
+func Operator(call ast.Expr, info *ast.SourceInfo) [2]int {
+	at, _ := info.GetOffsetRange(call.ID())
+	return position(at.Start, info)
+}
+
+func position(offset int32, info *ast.SourceInfo) [2]int {
+	at := info.GetLocationByOffset(offset)
 	return [2]int{at.Line(), at.Column() + 1}
 }

@@ -93,6 +93,3 @@ func (f *finder) hint(p part, v values) string {
 	}
 	return request
 }
-
-// oneLine returns a string without line breaks.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -45,6 +45,7 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 		p.unsupported(r.with(framework.Unsupported))
 	}
 	p.coverage(r.Coverage)
+	p.mutants(r.Mutants)
 	p.line("")
 	p.last(r)
 	if p.err != nil {

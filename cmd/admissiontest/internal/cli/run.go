@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,8 @@ type runFlags struct {
 	failFast          bool
 	watch             bool
 	coverage          bool
+	mutants           int
+	mutantSeed        uint64
 	showSecrets       bool
 	skip              []string
 	knownFailing      string
@@ -92,8 +95,11 @@ the end. Without --endpoint it is called at ` + userprogram.URL + `. In its argu
 		if err := f.target.Check(command); err != nil {
 			return err
 		}
-		if f.coverage && (f.shard.Value != "" || f.watch) {
-			return exit.Usagef("--coverage cannot be combined with --shard or --watch: it is about all cases of a PolicyTest")
+		if err := f.checkMutants(args); err != nil {
+			return err
+		}
+		if (f.coverage || f.mutants > 0) && (f.shard.Value != "" || f.watch) {
+			return exit.Usagef("--coverage and --mutants cannot be combined with --shard or --watch: they are about all cases of a PolicyTest")
 		}
 		if at := command.ArgsLenAtDash(); at >= 0 {
 			if args, f.program.Command = args[:at], args[at:]; len(f.program.Command) == 0 {
@@ -132,6 +138,9 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	f.configMap.add(command)
 	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
 	set.BoolVar(&f.coverage, "coverage", false, "also report which parts of the policies no case of a PolicyTest decides: the cases run again, with copies of the policies that do not deny")
+	set.IntVar(&f.mutants, "mutants", 0, "also run the cases of each PolicyTest with changes of its policies, one at a time, and report those that no case notices: at most this many")
+	set.Lookup("mutants").NoOptDefVal = "100"
+	set.Uint64Var(&f.mutantSeed, "mutant-seed", 1, "chooses the changes of --mutants, if there are more")
 	set.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	set.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")
 	set.BoolVar(&f.showSecrets, "show-secrets", false, "for local use: show the data of Secrets, tokens and extra fields of users in all output; by default they are (redacted)")
@@ -220,8 +229,8 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	if claimed != nil {
 		selected, p.profile = claimed.Keep(selected), claimed
 	}
-	if f.coverage && !slices.ContainsFunc(selected, scenario.Scenario.IsPolicyTest) {
-		return p, exit.Usagef("--coverage is about the policies of PolicyTests, and none is selected")
+	if (f.coverage || f.mutants > 0) && !slices.ContainsFunc(selected, scenario.Scenario.IsPolicyTest) {
+		return p, exit.Usagef("--coverage and --mutants are about the policies of PolicyTests, and none is selected")
 	}
 	if len(f.program.Command) > 0 {
 		services, _ := scenario.WebhookAddresses(selected, project.Objects()...)
@@ -267,9 +276,8 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	if runErr == nil {
 		runErr = a.contracts(running, f, p.options.Scenarios, &result)
 	}
-	if runErr == nil && f.coverage {
-		options.Progress.Stage("measuring which parts of the policies the cases decide")
-		result.Coverage, runErr = policycoverage.Measure(running, options)
+	if runErr == nil {
+		runErr = f.undecided(running, options, &result)
 	}
 	shown.Close()
 	result.Implementation, result.FailOnUnsupported, result.Strict = p.implementation, f.failOnUnsupported, f.strict
@@ -288,6 +296,34 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	}
 	err = errors.Join(a.finish(context.WithoutCancel(ctx), f, p.asJSON, result, runErr), closeLog())
 	f.program.PrintLog(a.Stderr, err)
+	return err
+}
+
+// checkMutants checks --mutants and the arguments: in "--mutants 30", 30 is an argument.
+func (f *runFlags) checkMutants(args []string) error {
+	if f.mutants < 0 {
+		return exit.Usagef("--mutants %d: want a number from 0", f.mutants)
+	}
+	for _, arg := range args {
+		if _, err := strconv.Atoi(arg); err == nil && f.mutants > 0 {
+			return exit.Usagef("%q is no scenario; write --mutants=%s", arg, arg)
+		}
+	}
+	return nil
+}
+
+// undecided adds to a report what --coverage and --mutants ask for.
+func (f *runFlags) undecided(ctx context.Context, options engine.Options, result *report.Report) (err error) {
+	if f.coverage {
+		options.Progress.Stage("measuring which parts of the policies the cases decide")
+		if result.Coverage, err = policycoverage.Measure(ctx, options); err != nil {
+			return err
+		}
+	}
+	if f.mutants > 0 {
+		options.Progress.Stage("running the cases with changed policies")
+		result.Mutants, err = policycoverage.Mutate(ctx, options, policycoverage.MutateOptions{Most: f.mutants, Seed: f.mutantSeed, Before: *result})
+	}
 	return err
 }
 

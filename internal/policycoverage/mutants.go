@@ -1,0 +1,185 @@
+package policycoverage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// mutant is one change of a policy or binding.
+type mutant struct {
+	// index is that of the manifest in Spec.Given, and field what is changed, at a position in its text.
+	index    int
+	field    string
+	at       [2]int
+	old, new string
+	manifest map[string]any
+}
+
+// MutateOptions say which mutants run.
+type MutateOptions struct {
+	// Most is the number of mutants of each PolicyTest. If there are more, Seed chooses.
+	Most int
+	Seed uint64
+	// Before is the report of the cases with the policies as they are. Only cases that passed can notice a change.
+	Before report.Report
+}
+
+// Mutate runs the cases of the PolicyTests among the scenarios of options with mutants of their policies, all at the same
+// time, and returns those that no case notices. Beside the mutants of a test, its cases also run with the unchanged policies: if one
+// does not pass there, nothing is known about the mutants.
+func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([]report.Mutants, error) {
+	passed := map[string]bool{}
+	for _, outcome := range which.Before.Outcomes {
+		passed[outcome.Name] = outcome.Verdict == framework.Pass
+	}
+	tests := testsOf(options.Scenarios)
+	// runs are the mutants that run, by the names of the copies of the cases.
+	runs := map[string]*mutantRun{}
+	var order []*mutantRun
+	var scenarios []scenario.Scenario
+	all := make([]report.Mutants, len(tests))
+	for i, t := range tests {
+		possible := mutantsOf(t.scenarios[0])
+		all[i] = report.Mutants{Name: t.scenarios[0].Metadata.Name, Possible: len(possible), Seed: which.Seed}
+		t.scenarios = scenario.Keep(t.scenarios, func(s scenario.Scenario) bool { return passed[s.Metadata.Name] })
+		if len(t.scenarios) == 0 {
+			all[i].Reason = "no case passes with the policies as they are"
+			continue
+		}
+		control := &mutantRun{mutant: mutant{index: -1}, test: t, into: &all[i]}
+		for _, each := range append([]mutant{control.mutant}, choose(possible, which)...) {
+			run := control
+			if each.index >= 0 {
+				run = &mutantRun{mutant: each, test: t, into: &all[i], control: control}
+				order = append(order, run)
+			}
+			scenarios = append(scenarios, run.copies(len(runs), runs)...)
+		}
+	}
+	if len(order) == 0 {
+		return all, nil
+	}
+	options.Scenarios, options.Skip, options.KnownFailing, options.Rerun = scenarios, nil, nil, nil
+	options.Progress = onlyStages(options.Progress)
+	result, err := engine.Run(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("run mutants: %w", err)
+	}
+	for _, outcome := range result.Outcomes {
+		if run := runs[outcome.Name]; run != nil {
+			run.note(outcome)
+		}
+	}
+	for _, run := range order {
+		run.count()
+	}
+	for _, m := range all {
+		slices.SortStableFunc(m.Survivors, func(a, b report.Survivor) int {
+			return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
+		})
+	}
+	return all, nil
+}
+
+// choose returns the mutants that run, in their order.
+func choose(all []mutant, which MutateOptions) []mutant {
+	if len(all) <= which.Most {
+		return all
+	}
+	picked := rand.New(rand.NewPCG(which.Seed, 0)).Perm(len(all))[:which.Most] //nolint:gosec // the same seed chooses the same mutants
+	slices.Sort(picked)
+	var chosen []mutant
+	for _, i := range picked {
+		chosen = append(chosen, all[i])
+	}
+	return chosen
+}
+
+// mutantRun is the run of the cases with one mutant, or with the unchanged policies.
+type mutantRun struct {
+	mutant
+	test *test
+	into *report.Mutants
+	// control is the run with the unchanged policies, or nil if it is this.
+	control *mutantRun
+	// left is the number of cases without an outcome.
+	left int
+	// noticed is the first case that fails, or "". Refused is true if the API server does not accept the mutant. Unjudged is why a
+	// case says nothing, or "".
+	noticed  string
+	refused  bool
+	unjudged string
+}
+
+// copies returns copies of the scenarios of the test with the mutant, and notes the names of their cases.
+func (r *mutantRun) copies(number int, runs map[string]*mutantRun) []scenario.Scenario {
+	var all []scenario.Scenario
+	for _, s := range r.test.scenarios {
+		prefix := fmt.Sprintf("mutant-%d.", number)
+		s.Metadata.Name = prefix + s.Metadata.Name
+		s.Spec.Given, s.Cases = slices.Clone(s.Spec.Given), slices.Clone(s.Cases)
+		if r.control != nil {
+			s.Spec.Given[r.index] = r.manifest
+		}
+		for i := range s.Cases {
+			s.Cases[i].Name = prefix + s.Cases[i].Name
+			runs[s.Cases[i].Name] = r
+			r.left++
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func (r *mutantRun) note(outcome report.Outcome) {
+	r.left--
+	switch {
+	case outcome.Verdict == framework.Pass:
+	case outcome.Verdict == framework.Fail:
+		r.noticed = cmp.Or(r.noticed, outcome.Name)
+	case outcome.Mistake:
+		r.refused = true
+	default:
+		if reason := reasonOf(outcome); r.unjudged == "" || !strings.HasPrefix(reason, sameReason) {
+			r.unjudged = reason
+		}
+	}
+}
+
+// count counts the mutant.
+func (r *mutantRun) count() {
+	changed := "" // what the unchanged policies do now
+	switch c := r.control; {
+	case c.noticed != "":
+		_, name, _ := strings.Cut(c.noticed, ".")
+		changed = "with the unchanged policies, " + name + " passed before and failed beside the mutants"
+	case c.unjudged != "" || c.refused || c.left > 0:
+		changed = "with the unchanged policies: " + cmp.Or(c.unjudged, "a case could not be judged")
+	}
+	switch reason := cmp.Or(changed, r.unjudged); {
+	case changed == "" && r.noticed != "":
+		r.into.Noticed++
+	case changed == "" && r.refused:
+		r.into.Refused++
+	case reason != "" || r.left > 0:
+		r.into.Unjudged++
+		r.into.Reason = cmp.Or(r.into.Reason, reason, "a case has no outcome")
+	default:
+		problem := r.test.scenarios[0].ErrorIn(fmt.Sprintf("given[%d]", r.index), r.field, r.at, "")
+		r.into.Survivors = append(r.into.Survivors, report.Survivor{
+			File: problem.File, Line: problem.Line, Column: problem.Column, Field: r.field, Old: r.old, New: r.new,
+		})
+	}
+}
+
+// oneLine returns a string without line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

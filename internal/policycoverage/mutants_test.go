@@ -1,0 +1,77 @@
+package policycoverage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/golden"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// TestMutantsOf: each kind of change is made, at its position.
+func TestMutantsOf(t *testing.T) {
+	scenarios, err := scenario.Load(scenario.LoadOptions{}, "testdata/changes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, m := range mutantsOf(scenarios[0]) {
+		at := scenarios[0].ErrorIn(fmt.Sprintf("given[%d]", m.index), m.field, m.at, "")
+		fmt.Fprintf(&text, "%d:%d %s: %s -> %s\n", at.Line, at.Column, m.field, m.old, m.new)
+	}
+	golden.Compare(t, "testdata/changes.txt", text.String())
+}
+
+// TestCount: a mutant is only noticed, or a survivor, if each case was judged and passes with the unchanged policies.
+func TestCount(t *testing.T) {
+	pass, fail := report.Outcome{Verdict: framework.Pass}, report.Outcome{Name: "mutant-1.a", Verdict: framework.Fail}
+	unknown, refused := report.Outcome{Verdict: framework.Inconclusive}, report.Outcome{Verdict: framework.Errored, Mistake: true}
+	for name, each := range map[string]struct {
+		control, mutant []report.Outcome
+		want            string
+	}{
+		"survivor":        {[]report.Outcome{pass, pass}, []report.Outcome{pass, pass}, "0 noticed, 0 refused, 0 not judged, 1 survived"},
+		"noticed":         {[]report.Outcome{pass, pass}, []report.Outcome{unknown, fail}, "1 noticed, 0 refused, 0 not judged, 0 survived"},
+		"refused":         {[]report.Outcome{pass, pass}, []report.Outcome{refused, refused}, "0 noticed, 1 refused, 0 not judged, 0 survived"},
+		"unknown":         {[]report.Outcome{pass, pass}, []report.Outcome{unknown, pass}, "0 noticed, 0 refused, 1 not judged, 0 survived"},
+		"no outcome":      {[]report.Outcome{pass, pass}, []report.Outcome{pass}, "0 noticed, 0 refused, 1 not judged, 0 survived"},
+		"control fails":   {[]report.Outcome{pass, fail}, []report.Outcome{pass, fail}, "0 noticed, 0 refused, 1 not judged, 0 survived"},
+		"control unknown": {[]report.Outcome{pass, unknown}, []report.Outcome{pass, fail}, "0 noticed, 0 refused, 1 not judged, 0 survived"},
+		"control refused": {[]report.Outcome{refused, refused}, []report.Outcome{refused, refused}, "0 noticed, 0 refused, 1 not judged, 0 survived"},
+		"control missing": {[]report.Outcome{pass}, []report.Outcome{pass, fail}, "0 noticed, 0 refused, 1 not judged, 0 survived"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got report.Mutants
+			control := &mutantRun{left: 2}
+			run := &mutantRun{left: 2, control: control, into: &got, test: &test{scenarios: make([]scenario.Scenario, 1)}}
+			for i, outcomes := range [][]report.Outcome{each.control, each.mutant} {
+				for _, outcome := range outcomes {
+					[]*mutantRun{control, run}[i].note(outcome)
+				}
+			}
+			run.count()
+			if text := fmt.Sprintf("%d noticed, %d refused, %d not judged, %d survived", got.Noticed, got.Refused, got.Unjudged, len(got.Survivors)); text != each.want {
+				t.Errorf("got %s, want %s (%s)", text, each.want, got.Reason)
+			}
+		})
+	}
+}
+
+// TestChoose: of more mutants than may run, the seed chooses, and the same seed the same ones, in their order.
+func TestChoose(t *testing.T) {
+	var all []mutant
+	for i := range 20 {
+		all = append(all, mutant{index: i})
+	}
+	first, again, other := choose(all, MutateOptions{Most: 5, Seed: 1}), choose(all, MutateOptions{Most: 5, Seed: 1}), choose(all, MutateOptions{Most: 5, Seed: 2})
+	if len(first) != 5 || !slices.IsSortedFunc(first, func(a, b mutant) int { return a.index - b.index }) || fmt.Sprint(first) != fmt.Sprint(again) || fmt.Sprint(first) == fmt.Sprint(other) {
+		t.Errorf("got %v, again %v, with another seed %v", first, again, other)
+	}
+	if got := choose(all, MutateOptions{Most: 20}); len(got) != 20 {
+		t.Errorf("got %d of 20 that may run", len(got))
+	}
+}
