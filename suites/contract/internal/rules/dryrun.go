@@ -72,10 +72,20 @@ func round(t *check.T, h *harness.Harness, requests []framework.Request, late fu
 func checkDryRunSideEffects(t *check.T) {
 	requests, late := dryable(t), t.HalfBudget()
 	dry, real := t.Plugin(), t.Plugin()
+	before := len(dry.World().Calls())
+	wrote := false
 	for _, request := range requests {
 		result, ok := t.Do(dry, request.WithDryRun())
 		if writes := lasting(result.Calls); ok && len(writes) > 0 {
+			wrote = true
 			t.Errorf("%s, as a dry run: the plugin wrote:\n%s", request, writes)
+		}
+	}
+	if writes := writesLater(t, dry, before); !wrote && len(writes) > 0 {
+		if alone := t.Plugin(); len(writesLater(t, alone, len(alone.World().Calls()))) > 0 {
+			t.Unobserved("the plugin writes in the background, without a request too")
+		} else {
+			t.Errorf("after the dry runs, the plugin wrote:\n%s", writes)
 		}
 	}
 	expected, got := round(t, real, requests, late), round(t, dry, requests, late)
@@ -112,6 +122,15 @@ func steady(t *check.T, requests []framework.Request, i int, expected harness.Re
 		t.Logf("ignored %s: its response varies", requests[i])
 	}
 	return !varies
+}
+
+// writesLater returns what the plugin wrote to its World after the first calls, and waits a moment for it.
+func writesLater(t *check.T, h *harness.Harness, first int) (writes fakes.Calls) {
+	check.Poll(t.Context(), moment, func() bool {
+		writes = lasting(h.World().Calls()[first:])
+		return len(writes) > 0
+	})
+	return writes
 }
 
 func checkDryRunResponse(t *check.T) {

@@ -19,6 +19,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -92,6 +93,7 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		"ignores 500 of a kind that is not served": {"F2", built(func(p *sound) admission.Interface { return &optional{p} }), `widgets default/" failed with 500`},
 		"factory starts a goroutine":               {"K3", mutant{factory: beginning}, "started goroutines"},
 		"waits for foreign caches":                 {"K3", sociable(), "waits for the caches of another plugin"},
+		"writes after a dry run":                   {"D1", built(func(p *sound) admission.Interface { return belated{p} }), "after the dry runs, the plugin wrote"},
 		"adds handlers later":                      {"L2", built(func(p *sound) admission.Interface { return &hesitating{p} }), "panicked on deletions"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +119,35 @@ func (p *optional) Validate(ctx context.Context, a admission.Attributes, o admis
 		return admission.NewForbidden(a, errors.New("there are no widgets"))
 	}
 	return p.sound.Validate(ctx, a, o)
+}
+
+// belated writes in the background, also for dry runs.
+type belated struct{ *sound }
+
+func (p belated) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if created(a) != nil {
+		time.AfterFunc(20*time.Millisecond, func() { _ = p.note(context.WithoutCancel(ctx), notDry{a}, "late") })
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// restless writes in the background, without a request.
+type restless struct{ *sound }
+
+func (p restless) SetExternalKubeClientSet(client kubernetes.Interface) {
+	p.sound.SetExternalKubeClientSet(client)
+	time.AfterFunc(50*time.Millisecond, func() {
+		_, _ = client.CoreV1().ConfigMaps("default").Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "heartbeat"}}, metav1.CreateOptions{})
+	})
+}
+
+// TestWritesWithoutRequest: what a plugin writes in the background is not known to be of a dry run.
+func TestWritesWithoutRequest(t *testing.T) {
+	background := mutant{build: func(p *sound) admission.Interface { return restless{p} }}
+	outcomes, _ := checkRules(background.of(), "D1")
+	if got := outcomes[0]; got.Verdict != framework.Inconclusive || !strings.Contains(got.Reason, "without a request too") {
+		t.Errorf("got %s: %s", got.Verdict, got.Reason)
+	}
 }
 
 // hesitating adds the handler of asserting, its only one, in the background and after some time.
