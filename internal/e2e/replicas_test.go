@@ -172,8 +172,15 @@ const mostJudged = 19
 func TestReplicas(t *testing.T) {
 	r := newReplicated(t, lateSecond)
 	// Must fail: a run that does not know of the second API server.
-	if _, wrong, err := r.run(t, nil); len(wrong) == 0 || err != nil {
-		t.Errorf("no wrong verdict without EndpointSlices (%v): the second API server is not late", err)
+	late := false
+	for range 5 { // on a busy machine a run can be as late as the second API server
+		_, wrong, err := r.run(t, nil)
+		if late = len(wrong) > 0; late || err != nil {
+			break
+		}
+	}
+	if !late {
+		t.Error("no wrong verdict without EndpointSlices: the second API server is not late")
 	}
 	for name, host := range map[string]string{"reached": testserver.Address(t), "not reached": unreachable} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // Version returns the gitVersion of the API server. It repeats the request while the server is
 // overloaded, but not if nothing listens there: the address can be wrong.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	answer, err := c.version(ctx, c.begin(), func(answer framework.Result) bool { return !overloaded(answer.Status.Code) })
+	answer, err := c.version(ctx, c.begin(), func(answer framework.Result) bool { return !Overloaded(answer.Status.Code) })
 	if err != nil {
 		return "", fmt.Errorf("reach API server at %s: %w", c.Host(), err)
 	}
@@ -58,8 +58,8 @@ func (c *Client) version(ctx context.Context, pause wait.Backoff, accept func(fr
 	return answer, err
 }
 
-// overloaded reports whether an API server responds with a code because it has too much to do.
-func overloaded(code int32) bool {
+// Overloaded reports whether an API server responds with a code because it has too much to do.
+func Overloaded(code int32) bool {
 	switch code {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true

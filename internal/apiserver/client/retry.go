@@ -107,7 +107,7 @@ func (t *retrying) transient(response *http.Response, err error) bool {
 	if response.StatusCode == http.StatusForbidden {
 		return time.Since(time.Unix(0, t.lost.Load())) < restartTime
 	}
-	return overloaded(int32(response.StatusCode))
+	return Overloaded(int32(response.StatusCode))
 }
 
 // retryAfter returns the delay that a response asks for.

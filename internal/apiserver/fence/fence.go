@@ -177,8 +177,10 @@ func refused(answer framework.Result, after time.Duration) error {
 	named := strings.Contains(message, "denied request: ") || strings.Contains(message, "admission webhook ") || strings.Contains(message, "calling webhook ")
 	// An API server that has just started refuses until it has read the roles, and its plugins are ready.
 	starting := answer.Status.Code == http.StatusForbidden && !named && (strings.Contains(message, " cannot create ") || strings.Contains(message, "not yet ready"))
+	// A load balancer responds with such a code for an API server that has ended.
+	unavailable := !named && client.Overloaded(answer.Status.Code)
 	switch {
-	case answer.Allowed(), starting, slow, after <= foreignLimit, (sentinel || !named) && after <= refusedLimit:
+	case answer.Allowed(), starting, unavailable, slow, after <= foreignLimit, (sentinel || !named) && after <= refusedLimit:
 		return nil
 	case sentinel:
 		return fmt.Errorf("the API server cannot call the Hook server: %s", message)

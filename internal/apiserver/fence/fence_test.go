@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -159,10 +160,13 @@ func TestRefused(t *testing.T) {
 		`namespaces "at-a" not found`:                                           refusedLimit,
 		`configmaps is forbidden: User "a" cannot create resource "configmaps"`: defaultLimit,
 		`configmaps "probe" is forbidden: not yet ready to handle request`:      defaultLimit,
+		`502 bad gateway`: defaultLimit,
+		`503 admission webhook "their.example.com" denied the request`: foreignLimit,
 	} {
 		t.Run(message, func(t *testing.T) {
 			answer := framework.Result{}
 			answer.Status.Code, answer.Status.Message = 403, message
+			_, _ = fmt.Sscan(message, &answer.Status.Code) // others have none
 			before, after := refused(answer, ends), refused(answer, ends+1)
 			if before != nil || (after == nil) != (ends == defaultLimit) || ends != defaultLimit && errors.As(after, new(apierrors.APIStatus)) == strings.Contains(message, "fence\"") {
 				t.Errorf("got %v after %s, and then %v", before, ends, after)
