@@ -50,6 +50,27 @@ metadata: {name: marked}
 spec: {policyName: marked}
 `
 
+// second is a further MutatingAdmissionPolicy.
+const second = `
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: second}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  matchConditions: [{name: other, expression: "!('LABEL' in object.metadata.?labels.orValue({}))"}]
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"second": "yes"}}}'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: second}
+spec: {policyName: second}
+`
+
 // guarded is a further policy for the deletion of Pods, with its binding.
 const guarded = `
 ---
@@ -144,6 +165,7 @@ func faulty() map[string]string {
 			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels", value: {"marked": "yes"}}]'}`),
 		"PO-MUT-6": change("patchType: ApplyConfiguration", "patchType: JSONPatch", "applyConfiguration: {expression: '"+label+"'}",
 			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels/marked", value: "yes"}]'}`),
+		"PO-MUT-2":  sound + strings.ReplaceAll(second, "LABEL", "marked"),
 		"PO-BIND-1": change("spec: {policyName: marked}", "spec: {policyName: markd}"),
 		"PO-ERR-8":  change(validation, validation+"    - {expression: \""+strings.Repeat("object.spec.containers.all(c, ", 7)+"c.name != 'bad'"+strings.Repeat(")", 7)+"\", message: bad name}\n"),
 		"PO-MUT-7":  change("operations: [CREATE], resources: [pods]}]}\n  mutations", "operations: [CREATE, UPDATE], resources: [pods]}]}\n  mutations", label, "oldObject == null ? Object{} : "+label),

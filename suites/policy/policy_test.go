@@ -66,6 +66,24 @@ func TestOtherSound(t *testing.T) {
 	}
 }
 
+// Two policies with the same result in either order are sound.
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	report := policy.Check(t.Context(), subject(t, sound+strings.ReplaceAll(second, "LABEL", "second")))
+	if strings.Contains(strings.Join(report.Misuse, ""), "does not serve") {
+		t.Skip("the API server has no MutatingAdmissionPolicy")
+	}
+	report, failed := judged(t, report)
+	if len(failed) > 0 {
+		t.Errorf("the sound policies break %v", failed)
+	}
+	for _, outcome := range report.Outcomes {
+		if outcome.Verdict == framework.Inconclusive || outcome.Rule.ID == "PO-MUT-2" && outcome.Verdict != framework.Pass {
+			t.Errorf("%s is %s: %s", outcome.Rule, outcome.Verdict, outcome.Reason)
+		}
+	}
+}
+
 // server returns an API server for the Subjects of a test, one after the other.
 func server(t *testing.T) *policy.Server {
 	t.Helper()

@@ -83,6 +83,7 @@ const (
 	Paramless  Group = "paramless"   // the creation of samples and fixes after the params were deleted
 	Observed   Group = "observed"    // the creation of samples and fixes, only with the bindings without the action Deny
 	Forms      Group = "forms"       // the creation of a sample with another form of a quantity; the Control is the sample
+	Orders     Group = "orders"      // the creation of a sample with two mutating policies, one after the other; the Control has the other order
 	Existing   Group = "existing"    // the update without a change of an object that the API server has
 	Controls   Group = "controls"    // a Control that means nothing without its other request
 
@@ -397,7 +398,10 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.unsent(b.withoutParams(ctx), Shapes, Paramless); err != nil {
 		return err
 	}
-	return b.unsent(b.onlyObserving(ctx), Observed)
+	if err := b.unsent(b.onlyObserving(ctx), Observed); err != nil {
+		return err
+	}
+	return b.unsent(b.inOrders(ctx), Orders)
 }
 
 // names adds the names of all fields of an OpenAPI document to a set.

@@ -51,6 +51,33 @@ func mutations() []Definition {
 	}}
 }
 
+// orders is the rule about several policies.
+func orders() []Definition {
+	return []Definition{{
+		ID: "PO-MUT-2", Name: "order-free", Level: framework.Must,
+		Title:  "Two policies give the same object in either order.",
+		Why:    "The API server calls them in no fixed order, so the same object is stored in two forms, or refused sometimes.",
+		Fix:    "One policy with several mutations, which have an order; or conditions that do not read what the other one writes.",
+		Source: []string{"https://github.com/kyverno/policies/issues/1242", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go"},
+		Check: func(t *T) {
+			t.must(t.Mutators() > 1, "there are no two MutatingAdmissionPolicies with a binding")
+			for _, c := range t.each(check.Orders) {
+				if c.Refusal() != "" && c.Control.Refusal() != "" {
+					continue
+				}
+				t.Reached()
+				if one, other := outcome(c), outcome(c.Control); one != other {
+					t.Errorf("%s: %s; in the other order: %s", c.What, one, other)
+					continue
+				}
+				if object, other := c.After.Fields(), c.Control.After.Fields(); !check.SameButOrder(object, other) {
+					t.Errorf("%s: another object than in the other order, at %s", c.What, check.Differences(object, other))
+				}
+			}
+		},
+	}}
+}
+
 // patches are the rules about what a mutation makes of any object.
 func patches() []Definition {
 	return []Definition{{

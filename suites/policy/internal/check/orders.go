@@ -1,0 +1,138 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// mutators returns the MutatingAdmissionPolicies that have a binding.
+func (s Subject) mutators() []Policy {
+	return slices.DeleteFunc(s.List(), func(p Policy) bool { return !p.Mutating() || len(s.bindingsOf(p)) == 0 })
+}
+
+// Mutators returns the number of MutatingAdmissionPolicies that have a binding.
+func (s Subject) Mutators() int { return len(s.mutators()) }
+
+// bindingsOf returns the bindings of a policy.
+func (s Subject) bindingsOf(p Policy) []unstructured.Unstructured {
+	return slices.DeleteFunc(s.Bindings(), func(b unstructured.Unstructured) bool {
+		name, _, _ := unstructured.NestedString(b.Object, "spec", "policyName")
+		return name != p.GetName() || b.GetKind() != p.GetKind()+"Binding"
+	})
+}
+
+// inOrders sends the creation of each sample with one MutatingAdmissionPolicy alone, and what it made of the sample with each
+// other one alone. So for two of them, the result is known for both orders. The API server calls them in any order.
+func (b *bench) inOrders(ctx context.Context) error {
+	all := b.subject.mutators()
+	if len(all) < 2 {
+		return nil
+	}
+	first := make([][]*Case, len(all)) // by the policy that was first
+	for i, p := range all {
+		if err := b.only(ctx, p); err != nil {
+			return err
+		}
+		for _, c := range b.observed.Of(Samples, Fixes) {
+			copied := *c
+			copied.After, copied.Control = framework.Result{}, nil
+			first[i] = append(first[i], &copied)
+		}
+		if err := b.send(ctx, first[i], after); err != nil {
+			return err
+		}
+	}
+	second := make([][][]*Case, len(all)) // by the policy that was second, and the one that was first
+	for i := len(all) - 1; i >= 0; i-- {
+		if err := b.only(ctx, all[i]); err != nil {
+			return err
+		}
+		second[i] = make([][]*Case, len(all))
+		for j := range all {
+			var accepted []*Case
+			for _, c := range first[j] {
+				copied := *c
+				copied.Group, copied.What = Orders, fmt.Sprintf("%s, first with only %s, then with only %s", c.What, all[j].GetName(), all[i].GetName())
+				if copied.After.Allowed() {
+					copied.Request.Object, copied.After = &unstructured.Unstructured{Object: ofClient(c.After.Fields())}, framework.Result{}
+					accepted = append(accepted, &copied)
+				}
+				second[i][j] = append(second[i][j], &copied)
+			}
+			if i == j {
+				continue
+			}
+			if err := b.send(ctx, accepted, after); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range all {
+		for j := range i {
+			for n, c := range second[i][j] {
+				c.Control = second[j][i][n]
+				b.observed.Cases = append(b.observed.Cases, c)
+			}
+		}
+	}
+	return nil
+}
+
+// only makes the bindings of one policy the only ones.
+func (b *bench) only(ctx context.Context, p Policy) error {
+	of := b.subject.bindingsOf(p)
+	var changed []map[string]any
+	for _, each := range b.subject.Bindings() {
+		changed = append(changed, each.Object)
+		wanted := slices.ContainsFunc(of, func(w unstructured.Unstructured) bool {
+			return w.GetName() == each.GetName() && w.GetKind() == each.GetKind()
+		})
+		err := b.sandbox.Delete(ctx, each.GroupVersionKind(), each.GetName())
+		if err == nil && wanted {
+			err = b.sandbox.Install(ctx, each.Object, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("have only the bindings of %s: %s: %w", p.GetName(), object.Describe(each.Object), err)
+		}
+	}
+	return b.server.WaitUntilEffective(ctx, changed)
+}
+
+// SameButOrder reports whether two objects have the same values, apart from what an API server sets and from the order of
+// lists of objects.
+func SameButOrder(object, other map[string]any) bool {
+	return len(difference(sorted(ofClient(object)), sorted(ofClient(other)), nil)) == 0
+}
+
+// sorted sorts the lists of objects in a value.
+func sorted[T any](value T) T {
+	switch value := any(value).(type) {
+	case map[string]any:
+		for name, each := range value {
+			value[name] = sorted(each)
+		}
+	case []any:
+		objects := true
+		for i, each := range value {
+			_, is := each.(map[string]any)
+			objects, value[i] = objects && is, sorted(each)
+		}
+		if objects {
+			slices.SortFunc(value, func(a, b any) int { return strings.Compare(encoded(a), encoded(b)) })
+		}
+	}
+	return value
+}
+
+func encoded(value any) string {
+	data, _ := json.Marshal(value) // it comes from JSON
+	return string(data)
+}
