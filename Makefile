@@ -144,9 +144,10 @@ hack/minors/release.mod: hack/minors/$(NEWEST).mod
 	$(GO) mod edit $(LIBS:%=-require=%) $@
 	$(GO) mod tidy -modfile=$@
 
-# For test-kind: the node image and the kind configuration; empty means kind's defaults.
+# For test-kind: the node image and the kind configuration; empty means kind's defaults. And which tests run.
 NODE_IMAGE  ?=
 KIND_CONFIG ?=
+KIND_TESTS  ?= Kind
 # Every package with a test that reads ADMISSIONTEST_KIND…; the examples have targets of their own.
 KIND_PACKAGES = $(addprefix ./,$(sort $(dir $(shell git grep -l ADMISSIONTEST_KIND -- '*_test.go' ':!examples'))))
 
@@ -159,7 +160,7 @@ test-kind: ## Create a kind cluster and run the tests that need one; uses NODE_I
 	"$$kind" create cluster --name "$$name" --kubeconfig "$$dir/kubeconfig" --wait 2m \
 	  $(if $(NODE_IMAGE),--image $(NODE_IMAGE)) $(if $(KIND_CONFIG),--config $(KIND_CONFIG)); \
 	ADMISSIONTEST_KIND=1 ADMISSIONTEST_KIND_KUBECONFIG="$$dir/kubeconfig" NODE_IMAGE=$(NODE_IMAGE) KIND_CONFIG=$(abspath $(KIND_CONFIG)) \
-	  $(GO) test -count=1 -p 1 -timeout 60m -run Kind $(KIND_PACKAGES)
+	  $(GO) test -count=1 -p 1 -timeout 60m -run '$(KIND_TESTS)' $(KIND_PACKAGES)
 
 .PHONY: size
 size: ## Count the lines of Go without tests, those of them outside hack/, and the packages outside hack/ and nested modules.

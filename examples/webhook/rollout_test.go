@@ -85,8 +85,8 @@ func underLoad(t *testing.T, api client.Client, during func()) load {
 	return all
 }
 
-// roll changes the template of the Deployment and waits until no Pod of the old one is left.
-func roll(t *testing.T, api client.Client, change func(*corev1.PodTemplateSpec)) {
+// roll changes the Deployment and waits until no Pod of the old one is left.
+func roll(t *testing.T, api client.Client, change func(*appsv1.DeploymentSpec)) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: "ingress-guard", Name: "ingress-guard"}
@@ -94,7 +94,7 @@ func roll(t *testing.T, api client.Client, change func(*corev1.PodTemplateSpec))
 		t.Fatal(err)
 	}
 	before := client.MergeFrom(deployment.DeepCopy())
-	change(&deployment.Spec.Template)
+	change(&deployment.Spec)
 	if err := api.Patch(t.Context(), deployment, before); err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ func roll(t *testing.T, api client.Client, change func(*corev1.PodTemplateSpec))
 			return false, err
 		}
 		err := api.Get(ctx, key, deployment)
-		status := deployment.Status
-		return status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == 1 && status.AvailableReplicas == 1 && len(pods.Items) == 1, err
+		status, want := deployment.Status, *deployment.Spec.Replicas
+		return status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == want && status.AvailableReplicas == want && len(pods.Items) == int(want), err
 	})
 	if err != nil {
 		t.Fatalf("wait for the rolling update: %v", err)
@@ -118,12 +118,12 @@ func TestRollingUpdate(t *testing.T) {
 	api := deployed(t)
 	for drain, loses := range map[string]bool{"5s": false, "0s": true} {
 		t.Run(drain, func(t *testing.T) {
-			roll(t, api, func(template *corev1.PodTemplateSpec) {
-				template.Spec.Containers[0].Args = []string{"--drain", drain}
+			roll(t, api, func(spec *appsv1.DeploymentSpec) {
+				spec.Template.Spec.Containers[0].Args = []string{"--drain", drain}
 			})
 			got := underLoad(t, api, func() {
-				roll(t, api, func(template *corev1.PodTemplateSpec) {
-					template.Annotations = map[string]string{"example.com/rolled": time.Now().String()}
+				roll(t, api, func(spec *appsv1.DeploymentSpec) {
+					spec.Template.Annotations = map[string]string{"example.com/rolled": time.Now().String()}
 				})
 			})
 			if got.sent < 50 || got.failed > 0 != loses || loses && !strings.Contains(got.err.Error(), "failed calling webhook") {
@@ -140,7 +140,7 @@ func TestPodIsDeleted(t *testing.T) {
 	for _, policy := range []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Fail, admissionregistrationv1.Ignore} {
 		t.Run(string(policy), func(t *testing.T) {
 			setFailurePolicy(t, api, policy)
-			roll(t, api, func(*corev1.PodTemplateSpec) {}) // one Pod is ready
+			roll(t, api, func(*appsv1.DeploymentSpec) {}) // one Pod is ready
 			got := underLoad(t, api, func() { replacePod(t, api) })
 			fails := policy == admissionregistrationv1.Fail
 			if (got.failed > 0) != fails || (got.unchanged > 0) == fails {
