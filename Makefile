@@ -193,10 +193,11 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 	$(BIN) run $(VERSIONFLAG) --report $(REPORTS) $(ARGS)
 
 .PHONY: bench
-bench: test-assets ## Measure how long the catalogue takes, and a bare client that does the same amount of work; the rules for webhooks; and doctor.
+bench: test-assets ## Measure how long the catalogue takes, and a bare client that does the same amount of work; the rules for webhooks; doctor; and coverage and mutants of a policy.
 	$(GO) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
 	$(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
 	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkJudge -benchtime 3x ./internal/doctor
+	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkUndecided -benchtime 3x ./internal/policycoverage
 
 .PHONY: replicas
 replicas: test-assets ## Run scenarios on two API servers behind a load balancer: 50 times, in 10 of them one of the servers ends.

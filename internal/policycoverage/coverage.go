@@ -68,6 +68,19 @@ func testsOf(all []scenario.Scenario) []*test {
 // Measure runs the cases of the PolicyTests among the scenarios of options with probes, and returns what they never
 // decide. Options.Skip applies; the outcomes of the cases do not matter.
 func Measure(ctx context.Context, options engine.Options) ([]report.Coverage, error) {
+	tests, err := observe(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	var all []report.Coverage
+	for _, t := range tests {
+		all = append(all, t.coverage())
+	}
+	return all, nil
+}
+
+// observe runs the cases with probes.
+func observe(ctx context.Context, options engine.Options) ([]*test, error) {
 	tests := testsOf(options.Scenarios)
 	m := &measurement{copies: map[string]origin{}}
 	for _, t := range tests {
@@ -81,14 +94,7 @@ func Measure(ctx context.Context, options engine.Options) ([]report.Coverage, er
 	if err == nil && len(m.refused) > 0 {
 		err = m.again(ctx, options)
 	}
-	if err != nil {
-		return nil, err
-	}
-	var all []report.Coverage
-	for _, t := range tests {
-		all = append(all, t.coverage())
-	}
-	return all, nil
+	return tests, err
 }
 
 // measurement is the run with probes.

@@ -26,6 +26,44 @@ func TestMutantsOf(t *testing.T) {
 	golden.Compare(t, "testdata/changes.txt", text.String())
 }
 
+// TestMutate: few cases let mutants survive, and others notice each one. If a case does not pass with the unchanged policies, or
+// none does, nothing is known. What the API server refuses is not counted. The evaluator of k8s.io/apiserver in this process agrees about
+// each change of an expression.
+func TestMutate(t *testing.T) {
+	options := load(t, "mutants.yaml", "full.yaml")
+	scenarios := slices.DeleteFunc(options.Scenarios, func(s scenario.Scenario) bool { return s.Metadata.Name == "full.open" })
+	options.Scenarios = scenarios
+	var before report.Report
+	for _, c := range scenario.Cases(scenarios) {
+		if !strings.HasPrefix(c.Metadata.Name, "none.") {
+			before.Outcomes = append(before.Outcomes, report.Outcome{Name: c.Metadata.Name, Verdict: framework.Pass})
+		}
+	}
+	all, err := Mutate(t.Context(), options, MutateOptions{Most: 100, Before: before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for i, m := range all {
+		fmt.Fprintf(&text, "%s: %d possible, %d noticed, %d refused, %d not judged %s\n", m.Name, m.Possible, m.Noticed, m.Refused, m.Unjudged, m.Reason)
+		var survivors []string
+		for _, s := range m.Survivors {
+			fmt.Fprintf(&text, "  %d:%d %s: %s -> %s\n", s.Line, s.Column, s.Field, s.Old, s.New)
+			if strings.HasSuffix(s.Field, ".expression") {
+				survivors = append(survivors, fmt.Sprintf("%s: %s -> %s", s.Field, s.Old, s.New))
+			}
+		}
+		if m.Name == "strong" && m.Noticed+m.Refused != m.Possible {
+			t.Errorf("strong: got %d of %d noticed, want all", m.Noticed, m.Possible)
+		}
+		slices.Sort(survivors)
+		if want := computed(t, testsOf(scenarios)[i]); m.Reason == "" && !slices.Equal(survivors, want) {
+			t.Errorf("%s: got survivors\n%s\nthe evaluator says\n%s", m.Name, strings.Join(survivors, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	golden.Compare(t, "testdata/mutants.txt", text.String())
+}
+
 // TestCount: a mutant is only noticed, or a survivor, if each case was judged and passes with the unchanged policies.
 func TestCount(t *testing.T) {
 	pass, fail := report.Outcome{Verdict: framework.Pass}, report.Outcome{Name: "mutant-1.a", Verdict: framework.Fail}

@@ -18,6 +18,8 @@ type part struct {
 	field string
 	at    [2]int
 	text  string
+	// id is that of its node in the parsed expression.
+	id int64
 	// whole is true for a whole validation or matchCondition.
 	whole bool
 	// parent is the index of the part that it is in, or -1. Chain is && or || if the parent is just this chain, and last is true
@@ -82,7 +84,6 @@ type reader struct {
 
 	field, owner string
 	info         *ast.SourceInfo
-	ids          map[int]int64 // the IDs of the parts of this expression, by index
 }
 
 // read collects the parts of one expression. Whole is true if it is boolean itself.
@@ -92,7 +93,7 @@ func (r *reader) read(field, owner, text string, whole bool, context []step) {
 		r.unread = append(r.unread, field)
 		return
 	}
-	r.field, r.owner, r.info, r.ids = field, owner, info, map[int]int64{}
+	r.field, r.owner, r.info = field, owner, info
 	parent := -1
 	if whole {
 		parent = r.add(root, context, -1, "")
@@ -106,9 +107,8 @@ func (r *reader) add(e ast.Expr, context []step, parent int, chain string) int {
 	if e.Kind() == ast.LiteralKind && parent >= 0 {
 		return parent
 	}
-	p := part{field: r.field, at: celtext.Start(e, r.info), text: textOf(e), parent: parent, chain: chain, context: context, owner: r.owner}
+	p := part{field: r.field, at: celtext.Start(e, r.info), text: textOf(e), id: e.ID(), parent: parent, chain: chain, context: context, owner: r.owner}
 	r.parts = append(r.parts, p)
-	r.ids[len(r.parts)-1] = e.ID()
 	return len(r.parts) - 1
 }
 
@@ -123,7 +123,7 @@ func textOf(e ast.Expr) string {
 
 // walk collects the parts in an expression, which is the part parent itself or in it.
 func (r *reader) walk(e ast.Expr, context []step, parent int) {
-	is := parent >= 0 && r.ids[parent] == e.ID()
+	is := parent >= 0 && r.parts[parent].id == e.ID()
 	switch e.Kind() {
 	case ast.CallKind:
 		r.call(e, context, parent, is)
