@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -243,6 +244,16 @@ func callerFaults() map[string]fault {
 			u := unstructured.Unstructured{Object: in.object}
 			if value := u.GetAnnotations()["contract.example.com/secret"]; value != "" {
 				out.response["warnings"] = []string{"annotation contract.example.com/secret: " + value}
+			}
+		}},
+		"WH-SEC-4 connects later": {validate: func(_ *sound, in incoming, _ *outgoing) {
+			u := unstructured.Unstructured{Object: in.object}
+			if _, address, ok := strings.Cut(u.GetAnnotations()["contract.example.com/url"], "https://"); ok {
+				go func() {
+					if connection, err := net.Dial("tcp", strings.TrimSuffix(address, "/")); err == nil {
+						_ = connection.Close()
+					}
+				}()
 			}
 		}},
 		"WH-SERVER-1": {validate: func(_ *sound, in incoming, out *outgoing) {
