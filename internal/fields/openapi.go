@@ -149,6 +149,21 @@ func isScalar(at map[string]any) bool {
 // TypeAt returns the name of the schema that a value of a kind has in a document, such as
 // io.k8s.apimachinery.pkg.api.resource.Quantity, or "" if the schema has no name or is not known.
 func TypeAt(document map[string]any, kind schema.GroupVersionKind, path []any) string {
+	_, at := schemaAt(document, kind, path)
+	if all, _ := at["allOf"].([]any); len(all) == 1 {
+		at, _ = all[0].(map[string]any)
+	}
+	reference, _ := at["$ref"].(string)
+	return strings.TrimPrefix(reference, "#/components/schemas/")
+}
+
+// SchemaAt returns the schema that a value of a kind has in a document, without a reference, or nil if it is not known.
+func SchemaAt(document map[string]any, kind schema.GroupVersionKind, path []any) map[string]any {
+	d, at := schemaAt(document, kind, path)
+	return d.resolve(at)
+}
+
+func schemaAt(document map[string]any, kind schema.GroupVersionKind, path []any) (openAPI, map[string]any) {
 	d, at := schemaOf(document, kind)
 	for _, step := range path {
 		at = d.resolve(at)
@@ -164,9 +179,5 @@ func TypeAt(document map[string]any, kind schema.GroupVersionKind, path []any) s
 			at, _ = at["items"].(map[string]any)
 		}
 	}
-	if all, _ := at["allOf"].([]any); len(all) == 1 {
-		at, _ = all[0].(map[string]any)
-	}
-	reference, _ := at["$ref"].(string)
-	return strings.TrimPrefix(reference, "#/components/schemas/")
+	return d, at
 }

@@ -84,13 +84,19 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// observe sends the requests about a Subject. After an error of the API server, the next Subject gets another one.
-func (s *Server) observe(ctx context.Context, subject check.Subject) (observed *check.Observations, err error) {
+// start starts the API server, unless it runs.
+func (s *Server) start(ctx context.Context) (err error) {
 	if s.started == nil {
 		provider := providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries.Options{Version: s.KubernetesVersion, Dir: s.BinaryAssetsDirectory}})
-		if s.started, err = check.Start(ctx, provider); err != nil {
-			return nil, err
-		}
+		s.started, err = check.Start(ctx, provider)
+	}
+	return err
+}
+
+// observe sends the requests about a Subject. After an error of the API server, the next Subject gets another one.
+func (s *Server) observe(ctx context.Context, subject check.Subject) (observed *check.Observations, err error) {
+	if err := s.start(ctx); err != nil {
+		return nil, err
 	}
 	observed, err = s.started.Observe(ctx, subject)
 	if err != nil && !errors.Is(err, check.ErrSubject) {

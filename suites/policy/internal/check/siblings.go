@@ -4,13 +4,19 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/internal/fields"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
+
+// openAPILimit is how long an API server may take to publish the schemas of a new CustomResourceDefinition.
+const openAPILimit = 10 * time.Second
 
 // readSchemas reads the OpenAPI documents for the samples and for what the policies match.
 func (b *bench) readSchemas(ctx context.Context, all []sample) error {
@@ -19,6 +25,7 @@ func (b *bench) readSchemas(ctx context.Context, all []sample) error {
 	if read == nil {
 		return nil
 	}
+	var err error
 	versions := b.matched()
 	for _, s := range all {
 		kind, err := object.Kind(s.object)
@@ -31,7 +38,11 @@ func (b *bench) readSchemas(ctx context.Context, all []sample) error {
 		if _, known := b.openAPI[version]; known {
 			continue
 		}
-		document, err := read(ctx, version)
+		var document map[string]any
+		_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, openAPILimit, true, func(ctx context.Context) (bool, error) {
+			document, err = read(ctx, version)
+			return !apierrors.IsNotFound(err), nil
+		})
 		if err != nil {
 			return err
 		}
