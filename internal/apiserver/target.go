@@ -24,6 +24,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/probe"
 	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
 	"github.com/admissiontest/admissiontest/internal/apiserver/rights"
+	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -305,11 +306,17 @@ func (t *Target) Resources() []metav1.APIResource { return t.client.Resources.Al
 // WaitUntilEffective returns when the API server acts on every write of webhook
 // configurations and policies that was finished before the call. The manifests say
 // which kinds were written. First it waits until the webhooks under test in them answer,
-// each once in a run; the error says which one does not, and why.
+// each once in a run; the error says which one does not, and why. Manifests of kinds that the API server does not serve are
+// ignored: it has none.
 //
 // The error is a framework.ErrTimeout if the API server does not act on the writes in
 // time.
 func (t *Target) WaitUntilEffective(ctx context.Context, manifests []map[string]any) error {
+	manifests = slices.DeleteFunc(slices.Clone(manifests), func(manifest map[string]any) bool {
+		kind, _ := object.Kind(manifest)
+		_, err := t.client.Resources.Of(kind)
+		return errors.Is(err, framework.ErrNotServed)
+	})
 	kinds := fence.KindsOf(manifests)
 	if !t.options.Disposable {
 		kinds.Namespaces = false // a run changes no namespace that others know
