@@ -363,7 +363,7 @@ const grantLimit = 5 * time.Second
 func (b *bench) granted(ctx context.Context, request framework.Request) (result framework.Result, err error) {
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, grantLimit, true, func(context.Context) (bool, error) {
 		result, err = b.sandbox.Send(ctx, request)
-		return result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, fmt.Sprintf("User %q cannot ", request.User.Name)), err
+		return request.User == nil || result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, fmt.Sprintf("User %q cannot ", request.User.Name)), err
 	})
 	return result, errors.Join(err, ctx.Err()) // a right that is missing after the limit is the response
 }
