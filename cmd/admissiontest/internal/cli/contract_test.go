@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -224,5 +226,45 @@ func TestRunContract(t *testing.T) {
 	got = run("PO-DOOR-1", "--target", "kind")
 	if !strings.Contains(got.stdout, "it needs an API server that ends with the run") {
 		t.Errorf("without an API server that ends with the run: %s", got.stdout)
+	}
+}
+
+// Many contracts share several API servers, and have the verdicts of one.
+func TestRunContracts(t *testing.T) {
+	t.Parallel()
+	args := policyFiles(t)
+	dir, run := filepath.Dir(args[2]), []string{"run", "-o", "json"}
+	const tests = contractsOfServer + 1
+	for i := range tests {
+		name := filepath.Join(dir, fmt.Sprintf("test%d.yaml", i))
+		text := fmt.Sprintf("apiVersion: admissiontest.dev/v1alpha1\nkind: PolicyTest\nmetadata: {name: images%d}\npolicies: policy.yaml\n", i) +
+			"cases: [{object: good.yaml}, {object: bad.yaml, denied: wrong image}]\ncontract: {}\n"
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run = append(run, name)
+	}
+	got := execute(t.Context(), &fake{}, run...)
+	got.check(t, exit.Fail, fmt.Sprintf("%d of %d contracts checked", tests, tests))
+	var r report.Report
+	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	verdicts := map[string]map[string]framework.Verdict{}
+	for _, outcome := range r.Outcomes {
+		if test, rule, found := strings.Cut(outcome.Name, ".PO-"); found {
+			if verdicts[test] == nil {
+				verdicts[test] = map[string]framework.Verdict{}
+			}
+			verdicts[test][rule] = outcome.Verdict
+		}
+	}
+	if len(verdicts) != tests || verdicts["images0"]["DOOR-2"] != framework.Fail {
+		t.Errorf("got the contracts of %d tests: %v", len(verdicts), verdicts["images0"])
+	}
+	for test, got := range verdicts {
+		if diff := cmp.Diff(verdicts["images0"], got); diff != "" {
+			t.Errorf("%s has other verdicts:\n%s", test, diff)
+		}
 	}
 }
