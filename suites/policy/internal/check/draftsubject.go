@@ -92,10 +92,10 @@ func (s Subject) namespaces() []map[string]string {
 			labels := map[string]string{}
 			maps.Copy(labels, selector.MatchLabels)
 			for _, each := range selector.MatchExpressions {
-				switch each.Operator {
-				case metav1.LabelSelectorOpIn:
+				switch {
+				case each.Operator == metav1.LabelSelectorOpIn && len(each.Values) > 0:
 					labels[each.Key] = each.Values[0]
-				case metav1.LabelSelectorOpExists:
+				case each.Operator == metav1.LabelSelectorOpExists:
 					labels[each.Key] = anExample
 				}
 			}
@@ -129,7 +129,10 @@ func (p Policy) namespaceLabels(text string) []string {
 				if slices.Equal(path, named) && !slices.Contains(keys, corev1.LabelMetadataName) {
 					keys = append(keys, corev1.LabelMetadataName)
 				}
-				if key, ok := path[len(path)-1].(string); ok && root == "namespaceObject" && len(path) == 3 && path[1] == any("labels") {
+				if len(path) != 3 || root != "namespaceObject" || path[1] != any("labels") {
+					continue
+				}
+				if key, ok := path[2].(string); ok {
 					keys = append(keys, key)
 				}
 			}

@@ -161,6 +161,9 @@ func (m *maker) edits(object map[string]any, all []reading) []map[string]any {
 // joined returns a string with each constant that ends or begins with a separator before or after it.
 func joined(text string, texts []string) (all []any) {
 	for _, each := range texts[:min(len(texts), mostConstants)] {
+		if each == "" {
+			continue
+		}
 		if strings.ContainsAny(each[len(each)-1:], separators) {
 			all = append(all, each+text)
 		}

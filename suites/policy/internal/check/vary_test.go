@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
 func pod(image string, more ...any) map[string]any {
@@ -91,5 +93,22 @@ func TestReferred(t *testing.T) {
 	}
 	if !referred(object, Path{"spec", "volumes"}, "v") || referred(object, Path{"spec", "containers"}, "c") {
 		t.Error("want the volume, and not the container")
+	}
+}
+
+// What a Draft reads of policies can be empty.
+func TestDraftOfEmptyValues(t *testing.T) {
+	if got := joined("a", []string{"", "/"}); len(got) != 2 {
+		t.Errorf("joined: %v", got)
+	}
+	s := Subject{Policies: []shipped.Manifest{{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": validatingPolicy, "metadata": map[string]any{"name": "a"},
+		"spec": map[string]any{
+			"matchConstraints": map[string]any{"namespaceSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "In"}}}},
+			"validations":      []any{map[string]any{"expression": "namespaceObject != null && object != null && namespaceObject.metadata.labels.tier == 'prod' && object.kind == ''"}},
+		},
+	}}}}
+	if got := fmt.Sprint(s.namespaces()); got != "[map[] map[tier:prod]]" {
+		t.Errorf("namespaces: %s", got)
 	}
 }
