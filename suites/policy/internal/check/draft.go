@@ -179,9 +179,13 @@ func handle(p Policy, operation admission.Operation, served metav1.APIResource) 
 func (d *drafter) choose() {
 	seen := map[string]bool{}
 	var left []string
+	resources := d.server.Optional().Resources()
+	slices.SortStableFunc(resources, func(a, b metav1.APIResource) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version))
+	})
 	for _, p := range d.subject.List() {
 		before := len(d.targets) + len(left)
-		for _, served := range d.server.Optional().Resources() {
+		for _, served := range resources {
 			matches := func(operations ...admission.Operation) bool {
 				return slices.ContainsFunc(operations, func(o admission.Operation) bool { return handle(p, o, served) })
 			}

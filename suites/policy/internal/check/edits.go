@@ -232,6 +232,8 @@ func (m *maker) values(path Path, known constants) []any {
 		}
 		if schema["type"] != "string" {
 			all = append(all, numbers...)
+		} else if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "/") }) {
+			all = append(all, aHost) // such as an image of a registry that no policy knows
 		}
 	case schema["type"] == "array":
 		items := m.schema(append(slices.Clone(path), 0))

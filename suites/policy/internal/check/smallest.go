@@ -34,14 +34,16 @@ func (m *maker) schema(path Path) map[string]any {
 }
 
 // anExample is a name, the value of a label, an image. Labels and selectors have exampleKey, so that they fit each other.
+// AHost is an image that is not from the registry of Docker.
 const (
 	anExample  = "example"
 	exampleKey = "app"
+	aHost      = "example.com/example"
 )
 
 // textForms are texts that formats ask for, tried one after the other.
 func textForms() []string {
-	return []string{anExample, "example.com/example", "/example", "https://example.com", "10.0.0.1", "* * * * *", "1", "2030-01-01T00:00:00Z"}
+	return []string{anExample, aHost, "/example", "https://example.com", "10.0.0.1", "* * * * *", "1", "2030-01-01T00:00:00Z"}
 }
 
 // smallest returns a value for a path: with what the schema requires, and labels and selectors that fit each other.
