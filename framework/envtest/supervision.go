@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 
 	"al.essio.dev/pkg/shellescape"
 	"golang.org/x/sys/unix"
@@ -121,7 +122,12 @@ func (s *supervision) wrap(p program) (string, error) {
 	script := fmt.Sprintf("#!%s\n[ \"$*\" != --help ] || exit 0\ncd -- %s && exec %s \"$@\" %s\n",
 		guard.Shell, shellescape.Quote(p.dir), shellescape.QuoteCommand(command), shellescape.QuoteCommand(p.arguments))
 	path := filepath.Join(s.folder, p.name)
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+	// A process that another goroutine starts meanwhile would have the file open until it executes its program, and nothing can
+	// execute a file that is open for writing (https://go.dev/issue/22315).
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(script), 0o700) //nolint:gosec // it is a program
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		return "", fmt.Errorf("write the script that starts %s: %w", p.name, err)
 	}
 	return path, nil

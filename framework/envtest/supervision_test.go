@@ -5,11 +5,13 @@ package envtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -328,5 +330,30 @@ func TestServerWithoutFiles(t *testing.T) {
 	said.noFilesAt = time.Now().Add(-2 * acceptPause)
 	if before := said.withoutFiles(); said.withoutFiles() != before {
 		t.Error("the number grows later")
+	}
+}
+
+// A program can be started at once, also while other goroutines start programs.
+func TestWrapWhileOthersStart(t *testing.T) {
+	s := supervised(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	for range 4 {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.CommandContext(ctx, "true").Run() // it is killed at the end
+			}
+		})
+	}
+	defer others.Wait()
+	defer cancel()
+	for i := range 300 {
+		path, err := s.wrap(program{name: fmt.Sprintf("script%d", i), path: "/bin/sh", dir: "/"})
+		if err == nil {
+			err = exec.CommandContext(ctx, path, "--help").Run()
+		}
+		if err != nil {
+			t.Fatalf("script %d: %v", i, err)
+		}
 	}
 }
