@@ -23,7 +23,7 @@ type grantee struct{ user, namespace string }
 
 // Grant gives the user of each request the right to send it, by a role in the namespace of the request, or
 // by a ClusterRole for a kind that does not live in namespaces. The role allows everything with objects
-// of the kind. A kind that the API server does not serve is left out.
+// of the kind. A kind that the API server does not serve is left out. A second call for the scope replaces the roles of the first.
 func (i *Installer) Grant(ctx context.Context, scope *Scope, requests []framework.Request) error {
 	var order []grantee
 	rules := map[grantee][]any{}

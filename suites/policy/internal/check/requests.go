@@ -101,7 +101,7 @@ func (b *bench) before(ctx context.Context) error {
 	}
 	more = slices.Concat(more, existing, stored)
 	b.observed.Cases = append(first, more...)
-	if err := b.grant(ctx, more); err != nil {
+	if err := b.grant(ctx, b.observed.Cases); err != nil { // a second call replaces the roles of the first
 		return err
 	}
 	return b.send(ctx, more, before)
