@@ -84,6 +84,50 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// chosen are a Pod, a Service and a Job: the API server chooses the name of a volume, an address and labels.
+const chosen = `
+{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}], selector: {a: b}}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
+`
+
+// What the API server chooses itself is no change of a policy, and a change of a policy is found in each of these kinds.
+func TestChosenByTheAPIServer(t *testing.T) {
+	t.Parallel()
+	on := server(t)
+	const rules = `[{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods, services]}, {apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}]`
+	const onPods = `[{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]`
+	sound := strings.ReplaceAll(second, onPods, rules)
+	other := strings.NewReplacer("name: second", "name: other", "policyName: second", "policyName: other", `"second": "yes"`, `"other": "yes"`).Replace(sound)
+	for name, test := range map[string]struct {
+		policies string
+		want     []string
+	}{
+		"sound":              {strings.ReplaceAll(sound, "LABEL", "second") + strings.ReplaceAll(other, "LABEL", "other"), nil},
+		"in one order":       {strings.ReplaceAll(sound, "LABEL", "other") + strings.ReplaceAll(other, "LABEL", "other"), []string{"PO-MUT-2"}},
+		"again":              {strings.NewReplacer("LABEL", "none", `"yes"`, `"second" in object.metadata.?labels.orValue({}) ? "twice" : "once"`).Replace(sound), []string{"PO-MUT-1"}},
+		"in an owned object": {strings.NewReplacer("LABEL", "none", `Object{metadata: Object.metadata{labels: {"second": "yes"}}}`, `!has(object.spec.template) ? Object{} : Object{spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{annotations: {"a": has(object.metadata.ownerReferences) ? "owned" : "free"}}}}}`, rules, `[{apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}]`).Replace(sound), []string{"PO-MUT-8"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := on.Check(t.Context(), policy.Subject{Policies: file(t, test.policies), Good: file(t, chosen)}, policy.Only("PO-MUT-1", "PO-MUT-2", "PO-MUT-5", "PO-MUT-8"))
+			if strings.Contains(strings.Join(report.Misuse, ""), "does not serve") {
+				t.Skip("the API server has no MutatingAdmissionPolicy")
+			}
+			report, failed := judged(t, report)
+			if !slices.Equal(failed, test.want) {
+				t.Errorf("they break %v, want %v", failed, test.want)
+			}
+			for _, outcome := range report.Outcomes {
+				if outcome.Verdict == framework.Inconclusive {
+					t.Errorf("%s is %s: %s", outcome.Rule, outcome.Verdict, outcome.Reason)
+				}
+			}
+		})
+	}
+}
+
 // server returns an API server for the Subjects of a test, one after the other.
 func server(t *testing.T) *policy.Server {
 	t.Helper()

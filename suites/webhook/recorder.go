@@ -39,7 +39,7 @@ type recording struct {
 func (r recording) RoundTrip(request *http.Request) (*http.Response, error) {
 	stores := request.Method != http.MethodGet && request.Method != http.MethodHead && request.URL.Query().Get("dryRun") == ""
 	for _, group := range []string{"/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"} {
-		stores = stores && !strings.HasPrefix(request.URL.Path, group)
+		stores = stores && !strings.Contains(request.URL.Path, group) // the address of an API server can have a path
 	}
 	if stores {
 		r.recorder.mu.Lock()

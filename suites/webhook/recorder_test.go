@@ -27,7 +27,7 @@ func TestRecorder(t *testing.T) {
 	}))
 	defer server.Close()
 	var recorder webhook.Recorder
-	config := &rest.Config{Host: server.URL}
+	config := &rest.Config{Host: server.URL + "/clusters/a"}
 	config.Wrap(recorder.Wrap)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestRecorder(t *testing.T) {
 				Effects: recorder.Writes,
 			}, webhook.Only("WH-DRY-2"))
 			got := report.Outcomes[0]
-			wrote := strings.Contains(got.Reason, "DELETE /api/v1/namespaces/default/configmaps/a")
+			wrote := strings.Contains(got.Reason, "DELETE /clusters/a/api/v1/namespaces/default/configmaps/a")
 			if got.Verdict != test.want || wrote != (test.want == framework.Fail) {
 				t.Errorf("got %s (%s), want %s", got.Verdict, got.Reason, test.want)
 			}

@@ -274,7 +274,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	options.Provider = f.program.Provider(targets, end, len(options.Install.Objects()) > 0)
 	result, runErr := engine.Run(running, options)
 	if runErr == nil {
-		runErr = a.contracts(running, f, options, &result)
+		runErr = f.contracts(running, options, &result)
 	}
 	if runErr == nil {
 		runErr = f.undecided(running, options, &result)

@@ -47,7 +47,7 @@ const (
 
 // contracts checks the contracts of PolicyTests, and adds their outcomes to a report: one for each rule, or one that
 // says why no rule was checked. If the context ends before the last one, it returns the cause, and the report is incomplete.
-func (a *app) contracts(ctx context.Context, f *runFlags, options engine.Options, result *report.Report) (err error) {
+func (f *runFlags) contracts(ctx context.Context, options engine.Options, result *report.Report) error {
 	tests := scenario.Keep(options.Scenarios, func(s scenario.Scenario) bool { return s.ContractOf() != nil })
 	if len(tests) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (a *app) contracts(ctx context.Context, f *runFlags, options engine.Options
 			return nil
 		})
 	}
-	err = group.Wait()
+	err := group.Wait()
 	for i, s := range tests {
 		if checked[i] == nil && err != nil && result.Incomplete == "" {
 			result.Incomplete = "the contract of " + s.Metadata.Name + " was not checked to its end"

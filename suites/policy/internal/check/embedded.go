@@ -110,26 +110,31 @@ func controlled(u *unstructured.Unstructured) {
 
 // owned sends what the policies made of good objects again, with a controller: the owner of an object wrote the parts of it
 // that are the spec of another kind.
-func (b *bench) owned() []*Case {
+func (b *bench) owned() ([]*Case, error) {
 	var cases []*Case
 	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
-		return nil
+		return nil, nil
 	}
 	for _, s := range b.samples() {
 		c := b.sampleCase(s)
 		if s.good < 0 || c == nil || !c.Accepted() || !c.After.Allowed() || len(b.embeddedIn(s)) == 0 {
 			continue
 		}
-		child := b.addressed(ofClient(c.After.Fields()))
+		made, err := c.made(c.After)
+		if err != nil {
+			return nil, err
+		}
+		child := b.addressed(made)
 		child.SetName(b.storedName(s, child.GetName(), "-owned"))
 		controlled(child)
 		sent := b.newCase(Owned, s, framework.Create(child), "create", "as the policies made it, with a controller")
+		sent.Control = c
 		for _, part := range b.embeddedIn(s) {
 			sent.Templates = append(sent.Templates, part.path[:len(part.path)-1])
 		}
 		cases = append(cases, sent)
 	}
-	return cases
+	return cases, nil
 }
 
 // appliedTwice applies each good object, which is no dry run, and then again.

@@ -43,6 +43,10 @@ type Case struct {
 	// Same is the creation of the bad object in which the bad element has the name that it has in this request, or nil. If
 	// the policies allow it, they decide by the name.
 	Same *Case
+	// Whole is true if the API server accepts its response to the creation of a sample as a new object. Chosen are the paths of
+	// values that it chooses, which differ in each response.
+	Whole  bool
+	chosen []Path
 	// Templates are the parts of an Owned object that its owner wrote.
 	Templates []Path
 	// Before and After are the responses without and with the policies.
@@ -379,7 +383,12 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.send(ctx, accepted, after); err != nil {
 		return err
 	}
-	again := slices.Concat(b.reapplied(), b.owned())
+	reapplied, err := b.reapplied()
+	owned, wrong := b.owned()
+	if err := errors.Join(err, wrong); err != nil {
+		return err
+	}
+	again := slices.Concat(reapplied, owned)
 	b.observed.Cases = append(b.observed.Cases, again...)
 	for _, c := range again {
 		c.Before.Status.Code = 200 // it was accepted as the result of another request

@@ -44,6 +44,9 @@ func (b *bench) inOrders(ctx context.Context) error {
 		for _, c := range b.observed.Of(Samples, Fixes) {
 			copied := *c
 			copied.After, copied.Control = framework.Result{}, nil
+			if c.Whole {
+				copied.Request.Object = &unstructured.Unstructured{Object: ofClient(c.Before.Fields())}
+			}
 			first[i] = append(first[i], &copied)
 		}
 		if err := b.send(ctx, first[i], after); err != nil {
@@ -62,7 +65,11 @@ func (b *bench) inOrders(ctx context.Context) error {
 				copied := *c
 				copied.Group, copied.What = Orders, fmt.Sprintf("%s, first with only %s, then with only %s", c.What, all[j].GetName(), all[i].GetName())
 				if copied.After.Allowed() {
-					copied.Request.Object, copied.After = &unstructured.Unstructured{Object: ofClient(c.After.Fields())}, framework.Result{}
+					made, err := c.made(c.After)
+					if err != nil {
+						return err
+					}
+					copied.Request.Object, copied.After = &unstructured.Unstructured{Object: made}, framework.Result{}
 					accepted = append(accepted, &copied)
 				}
 				second[i][j] = append(second[i][j], &copied)
@@ -104,12 +111,6 @@ func (b *bench) only(ctx context.Context, p Policy) error {
 		}
 	}
 	return b.server.WaitUntilEffective(ctx, changed)
-}
-
-// SameButOrder reports whether two objects have the same values, apart from what an API server sets and from the order of
-// lists of objects.
-func SameButOrder(object, other map[string]any) bool {
-	return len(difference(sorted(ofClient(object)), sorted(ofClient(other)), nil)) == 0
 }
 
 // sorted sorts the lists of objects in a value.

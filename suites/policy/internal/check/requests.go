@@ -75,6 +75,9 @@ func (b *bench) before(ctx context.Context) error {
 	if err := b.send(ctx, first, before); err != nil {
 		return err
 	}
+	if err := b.resendable(ctx, first); err != nil {
+		return err
+	}
 	if err := b.readSchemas(ctx, served); err != nil {
 		return err
 	}
@@ -343,17 +346,23 @@ func (b *bench) ending(ctx context.Context, s sample) ([]*Case, error) {
 }
 
 // reapplied creates what MutatingAdmissionPolicies made of good objects.
-func (b *bench) reapplied() []*Case {
+func (b *bench) reapplied() ([]*Case, error) {
 	var cases []*Case
 	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
-		return nil
+		return nil, nil
 	}
 	for _, c := range b.observed.Of(Samples) {
 		if c.Good < 0 || !c.After.Allowed() {
 			continue
 		}
+		made, err := c.made(c.After)
+		if err != nil {
+			return nil, err
+		}
 		s := sample{good: c.Good, bad: -1, name: fmt.Sprintf("good[%d]", c.Good)}
-		cases = append(cases, b.create(Reapplied, s, ofClient(c.After.Fields()), "as the policies made it"))
+		again := b.create(Reapplied, s, made, "as the policies made it")
+		again.Control = c
+		cases = append(cases, again)
 	}
-	return cases
+	return cases, nil
 }

@@ -72,14 +72,12 @@ func checkSideEffects(t *check.T) {
 		t.Unobserved("it is not known what the webhook does to other systems: give Subject.Effects")
 		return
 	}
-	effectWithin(t, t.Effects(), settle/10) // of the calls of the rule before
+	pause(t, settle/10) // the calls of the rule before can have effects
 	call, effect := sideEffect(t)
 	if effect == "" {
 		return
 	}
-	rest, cancel := context.WithTimeout(t.Context(), settle)
-	defer cancel()
-	<-rest.Done() // the call can have more effects
+	pause(t, settle) // the call can have more of them
 	if other := effectWithin(t, t.Effects(), period); other != "" {
 		t.Unobserved("%s: Subject.Effects changes, but without a call too, so it is not known whose effect it is: %s", call, other)
 		return
@@ -117,6 +115,12 @@ func sideEffect(t *check.T) (call, effect string) {
 		}
 	}
 	return call + ", or a call before it", effectWithin(t, before, settle)
+}
+
+func pause(t *check.T, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	<-ctx.Done()
 }
 
 // effectWithin waits until Effects is not what it was before, and returns the effect, or "" after the limit.

@@ -196,27 +196,43 @@ func TestNoEffects(t *testing.T) {
 }
 
 // TestEffects: effects that come after the answer break WH-DRY-2. Effects without a call, and effects that a repeated call does
-// not have, are not known to be effects of a call.
+// not have, are not known to be effects of a call. A webhook with sideEffects: NoneOnDryRun can have effects of real requests, as
+// the rule before, WH-DRY-1, sends them.
 func TestEffects(t *testing.T) {
 	all := rules.All()
-	rule := all[slices.IndexFunc(all, func(each check.Rule) bool { return each.ID == "WH-DRY-2" })]
+	at := slices.IndexFunc(all, func(each check.Rule) bool { return each.ID == "WH-DRY-2" })
 	for name, test := range map[string]struct {
 		// call and always have effects: when the webhook is called, and every 100 ms.
-		call, always func(wrote *atomic.Int64)
-		want         framework.Verdict
-		reason       string
+		call   func(wrote *atomic.Int64, dryRun bool)
+		always func(wrote *atomic.Int64)
+		none   bool // sideEffects: None
+		want   framework.Verdict
+		reason string
 	}{
-		"late":           {call: func(wrote *atomic.Int64) { time.AfterFunc(100*time.Millisecond, func() { wrote.Add(1) }) }, want: framework.Fail, reason: "has side effects: before"},
-		"once":           {call: func(wrote *atomic.Int64) { wrote.CompareAndSwap(0, 1) }, want: framework.Inconclusive, reason: "not when the calls were repeated: before 0, after 1"},
-		"without a call": {always: func(wrote *atomic.Int64) { wrote.Add(1) }, want: framework.Inconclusive, reason: "without a call too"},
-		"none":           {want: framework.Pass},
+		"late": {call: func(wrote *atomic.Int64, _ bool) {
+			time.AfterFunc(100*time.Millisecond, func() { wrote.Add(1) })
+		}, none: true, want: framework.Fail, reason: "has side effects: before"},
+		"of real requests": {call: func(wrote *atomic.Int64, dryRun bool) {
+			if !dryRun {
+				time.AfterFunc(20*time.Millisecond, func() { wrote.Add(1) })
+			}
+		}, want: framework.Pass},
+		"of real requests, with None": {call: func(wrote *atomic.Int64, dryRun bool) {
+			if !dryRun {
+				wrote.Add(1)
+			}
+		}, none: true, want: framework.Fail, reason: "with sideEffects: None: the webhook has side effects"},
+		"once": {call: func(wrote *atomic.Int64, _ bool) { wrote.CompareAndSwap(0, 1) }, none: true,
+			want: framework.Inconclusive, reason: "not when the calls were repeated: before 0, after 1"},
+		"without a call": {always: func(wrote *atomic.Int64) { wrote.Add(1) }, none: true, want: framework.Inconclusive, reason: "without a call too"},
+		"none":           {none: true, want: framework.Pass},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var wrote atomic.Int64
-			s := soundSubject(fault{validate: func(*sound, incoming, *outgoing) {
+			s := soundSubject(fault{validate: func(_ *sound, in incoming, _ *outgoing) {
 				if test.call != nil {
-					test.call(&wrote)
+					test.call(&wrote, in.dryRun)
 				}
 			}})
 			s.Effects = func() any { return wrote.Load() }
@@ -224,8 +240,13 @@ func TestEffects(t *testing.T) {
 				go wait.UntilWithContext(t.Context(), func(context.Context) { test.always(&wrote) }, 100*time.Millisecond)
 			}
 			p := check.Prepare(t.Context(), s)
-			wrote.Store(0) // it calls the webhooks too
-			got := p.Check(rule, p.Webhooks[1], time.Minute)
+			if !test.none {
+				effects := admissionregistrationv1.SideEffectClassNoneOnDryRun
+				p.Webhooks[1].Config.SideEffects = &effects
+				p.Check(all[at-1], p.Webhooks[1], time.Minute)
+			}
+			wrote.Store(0) // Prepare calls the webhooks too
+			got := p.Check(all[at], p.Webhooks[1], time.Minute)
 			if got.Verdict != test.want || !strings.Contains(got.Reason, test.reason) {
 				t.Errorf("got %s (%s), want %s", got.Verdict, got.Reason, test.want)
 			}

@@ -1,0 +1,101 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// resendable finds out, before the policies are installed, how the API server's response to the creation of a sample can be
+// created too: it refuses its own Jobs and Services, because of values that it chooses itself.
+func (b *bench) resendable(ctx context.Context, samples []*Case) error {
+	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+		return nil
+	}
+	var all, again, whole []*Case
+	for _, c := range samples {
+		if c.Accepted() {
+			same, sent := *c, *c
+			sent.Request.Object = &unstructured.Unstructured{Object: ofClient(c.Before.Fields())}
+			all, again, whole = append(all, c), append(again, &same), append(whole, &sent)
+		}
+	}
+	if err := b.send(ctx, slices.Concat(again, whole), before); err != nil {
+		return err
+	}
+	for i, c := range all {
+		c.Whole, c.chosen = whole[i].Accepted(), Differences(c.Before.Fields(), again[i].Before.Fields())
+	}
+	return nil
+}
+
+// made returns the object of a sample with what the policies made of it, for another creation.
+func (c *Case) made(after framework.Result) (map[string]any, error) {
+	object := ofClient(after.Fields())
+	if c.Whole {
+		return object, nil
+	}
+	before := ofClient(c.Before.Fields())
+	for _, path := range c.chosen {
+		value, has := at(before, path)
+		if changed := with(object, path, func(any) (any, bool) { return value, has }); changed != nil {
+			object = changed
+		}
+	}
+	var texts [3][]byte
+	for i, each := range []any{before, object, c.Request.Object} {
+		text, err := json.Marshal(each)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.What, err)
+		}
+		texts[i] = text
+	}
+	patch, err := jsonpatch.CreateMergePatch(texts[0], texts[1])
+	if err != nil {
+		return nil, fmt.Errorf("%s: what the policies changed: %w", c.What, err)
+	}
+	patched, err := jsonpatch.MergePatch(texts[2], patch)
+	if err != nil {
+		return nil, fmt.Errorf("%s: what the policies changed: %w", c.What, err)
+	}
+	made := &unstructured.Unstructured{}
+	err = made.UnmarshalJSON(patched)
+	return made.Object, err
+}
+
+// ChangedIn returns the paths at which the response to another creation, of what the policies made of a sample, differs from the
+// response to its own, apart from what the API server chooses. AnyOrder ignores the order of lists of objects.
+func (c *Case) ChangedIn(other framework.Result, anyOrder bool) []Path {
+	settled := func(result framework.Result) map[string]any {
+		object := ofClient(result.Fields())
+		for _, path := range slices.Backward(c.chosen) {
+			if !c.Whole { // otherwise they were sent again
+				if without := with(object, path, remove); without != nil {
+					object = without
+				}
+			}
+		}
+		if anyOrder {
+			return sorted(object)
+		}
+		return object
+	}
+	return difference(settled(c.After), settled(other), nil)
+}
+
+// SetByServer reports whether an object of a sample that is sent again lacks a value that the API server sets without the policies.
+func (c *Case) SetByServer(path Path) bool {
+	object, _ := c.Request.Object.(*unstructured.Unstructured)
+	if c.Whole || object == nil {
+		return false
+	}
+	_, written := at(object.Object, path)
+	_, set := at(c.Before.Fields(), path)
+	return set && !written
+}
