@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,15 +138,29 @@ func (c *Client) DeleteCollection(ctx context.Context, res Resource, namespace, 
 // RemoveFinalizers removes the finalizers in an object's metadata. It is not an error
 // if the object does not exist, or if another one has its name now.
 func (c *Client) RemoveFinalizers(ctx context.Context, o Object) error {
-	patch := []byte(`{"metadata":{"finalizers":null}}`)
+	return failed("remove finalizers of", o, c.patchMetadata(ctx, o, map[string]any{"finalizers": nil}))
+}
+
+// Touch changes an annotation of an object, so that a controller that waits for a change of it receives an event. It
+// is not an error if the object does not exist, or if another one has its name now.
+func (c *Client) Touch(ctx context.Context, o Object) error {
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	return failed("touch", o, c.patchMetadata(ctx, o, map[string]any{"annotations": map[string]any{"admissiontest.dev/touched": now}}))
+}
+
+func (c *Client) patchMetadata(ctx context.Context, o Object, metadata map[string]any) error {
 	if o.UID != "" {
-		patch = fmt.Appendf(nil, `{"metadata":{"finalizers":null,"uid":%q}}`, o.UID)
+		metadata["uid"] = o.UID
 	}
-	_, err := c.partialObjects(o.Resource, o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	_, err = c.partialObjects(o.Resource, o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) || o.UID != "" && (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) {
 		return nil
 	}
-	return failed("remove finalizers of", o, err)
+	return err
 }
 
 // The limits of List.

@@ -271,6 +271,38 @@ func TestRemoveSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
+// A definition whose controllers have forgotten it is gone: they return to it at its next change.
+func TestForgottenDefinition(t *testing.T) {
+	w := newWorld(t)
+	w.remover.goneLimit = 5 * time.Second
+	manifest := definition("forgotten", "forgotten.example.com")
+	manifest["metadata"].(map[string]any)["finalizers"] = []any{"example.com/forgotten"}
+	o := w.define(manifest)
+	controller := make(chan error, 1)
+	go func() { // which notes the definition when the API server has removed its own finalizer, and acts at the next change
+		var noted string
+		controller <- client.Poll(t.Context(), client.Later, time.Minute, func() (bool, error) {
+			got, err := w.client.Get(t.Context(), o)
+			switch {
+			case err != nil:
+				return false, err
+			case len(got.GetFinalizers()) > 1 || got.GetDeletionTimestamp() == nil:
+				return false, nil
+			case noted == "":
+				noted = got.GetResourceVersion()
+			}
+			return noted != got.GetResourceVersion(), nil
+		})
+		controller <- w.client.RemoveFinalizers(t.Context(), o)
+	}()
+	if err := w.remover.RemoveScenarios(t.Context(), "forgotten"); err != nil {
+		t.Errorf("got %v, want the definition gone", err)
+	}
+	if err := errors.Join(<-controller, <-controller); err != nil || w.exists(o) {
+		t.Errorf("the definition is left: %v", err)
+	}
+}
+
 // While the cluster is at work the wait does not end, even if nothing of the run is removed. Then it ends.
 func TestWaitWhileTheClusterWorks(t *testing.T) {
 	r := &Remover{goneLimit: 100 * time.Millisecond}

@@ -38,6 +38,11 @@ const (
 	waitLimit = 29 * time.Minute
 )
 
+// touches is how often a CustomResourceDefinition that was deleted is touched within goneLimit.
+const touches = 17
+
+const customResourceDefinitions = "customresourcedefinitions"
+
 // Remover removes what runs created. The exported fields are required.
 type Remover struct {
 	Client *client.Client
@@ -165,7 +170,7 @@ func (r *Remover) whileRefused(ctx context.Context, request func() error) error 
 // CustomResourceDefinition keeps its finalizer: the API server removes it after its
 // objects.
 func (r *Remover) removeFinalizers(ctx context.Context, o client.Object) error {
-	if o.Resource.Resource == "customresourcedefinitions" {
+	if o.Resource.Resource == customResourceDefinitions {
 		return nil
 	}
 	err := r.Client.RemoveFinalizers(ctx, o)
@@ -175,8 +180,13 @@ func (r *Remover) removeFinalizers(ctx context.Context, o client.Object) error {
 	return err
 }
 
-// waitForObjects waits until the cluster-scoped objects of some resources are gone.
+// waitForObjects waits until the cluster-scoped objects of some resources are gone. It touches
+// CustomResourceDefinitions: the controller that deletes their objects takes a conflict as a sign that an event will
+// follow, and ignores the event if nothing but the condition Terminating has changed within a second. It then returns
+// to the definition at its next change or after 5 minutes (k8s.io/apiextensions-apiserver/pkg/controller/finalizer);
+// with several API servers, each of which runs this controller, that happens.
 func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, which selection) error {
+	touched := time.Now()
 	return r.waitUntilGone(ctx, func() ([]client.Object, error) {
 		var left []client.Object
 		for _, res := range list {
@@ -187,7 +197,18 @@ func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, wh
 			left = append(left, objects...)
 		}
 		return left, nil
-	}, func([]client.Object) (bool, error) { return false, nil })
+	}, func(left []client.Object) (bool, error) {
+		if time.Since(touched) < r.limit()/touches {
+			return false, nil
+		}
+		touched = time.Now()
+		return false, forEach(left, func(o client.Object) error {
+			if o.Resource.Resource == customResourceDefinitions {
+				_ = r.Client.Touch(ctx, o) // the wait shows whether it is gone
+			}
+			return nil
+		})
+	})
 }
 
 // waitUntilGone waits until find returns no objects. After each find it calls help with the objects
