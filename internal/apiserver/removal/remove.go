@@ -181,10 +181,8 @@ func (r *Remover) removeFinalizers(ctx context.Context, o client.Object) error {
 }
 
 // waitForObjects waits until the cluster-scoped objects of some resources are gone. It touches
-// CustomResourceDefinitions: the controller that deletes their objects takes a conflict as a sign that an event will
-// follow, and ignores the event if nothing but the condition Terminating has changed within a second. It then returns
-// to the definition at its next change or after 5 minutes (k8s.io/apiextensions-apiserver/pkg/controller/finalizer);
-// with several API servers, each of which runs this controller, that happens.
+// CustomResourceDefinitions: where several API servers delete the objects of one, all of them can wait for its next
+// change (docs/findings.md).
 func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, which selection) error {
 	touched := time.Now()
 	return r.waitUntilGone(ctx, func() ([]client.Object, error) {
