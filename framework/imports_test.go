@@ -81,7 +81,7 @@ func libraries() map[string][]string {
 		"github.com/google/go-containerregistry": {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":         {},
-		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check"},
+		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policycoverage"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
 		"github.com/google/cel-go":               {"internal/celtext", "internal/policycoverage", "suites/policy/internal/check"},
 		"k8s.io/kube-openapi":                    {"framework/reach"},

@@ -21,6 +21,8 @@ type mutant struct {
 	field    string
 	at       [2]int
 	old, new string
+	// part is the part of an expression that is changed, with the operator of old, or "".
+	part     string
 	manifest map[string]any
 }
 
@@ -79,8 +81,14 @@ func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([
 			run.note(outcome)
 		}
 	}
+	var survivors []*mutantRun
 	for _, run := range order {
-		run.count()
+		if run.count() {
+			survivors = append(survivors, run)
+		}
+	}
+	if err := findCases(ctx, options, survivors); err != nil {
+		return nil, err
 	}
 	for _, m := range all {
 		slices.SortStableFunc(m.Survivors, func(a, b report.Survivor) int {
@@ -118,6 +126,8 @@ type mutantRun struct {
 	noticed  string
 	refused  bool
 	unjudged string
+	// survivor is its index in into.Survivors, if it is one.
+	survivor int
 }
 
 // copies returns copies of the scenarios of the test with the mutant, and notes the names of their cases.
@@ -155,8 +165,8 @@ func (r *mutantRun) note(outcome report.Outcome) {
 	}
 }
 
-// count counts the mutant.
-func (r *mutantRun) count() {
+// count counts the mutant, and reports whether it is a survivor.
+func (r *mutantRun) count() bool {
 	changed := "" // what the unchanged policies do now
 	switch c := r.control; {
 	case c.noticed != "":
@@ -175,10 +185,13 @@ func (r *mutantRun) count() {
 		r.into.Reason = cmp.Or(r.into.Reason, reason, "a case has no outcome")
 	default:
 		problem := r.test.scenarios[0].ErrorIn(fmt.Sprintf("given[%d]", r.index), r.field, r.at, "")
+		r.survivor = len(r.into.Survivors)
 		r.into.Survivors = append(r.into.Survivors, report.Survivor{
 			File: problem.File, Line: problem.Line, Column: problem.Column, Field: r.field, Old: r.old, New: r.new,
 		})
+		return true
 	}
+	return false
 }
 
 // oneLine returns a string without line breaks.

@@ -48,7 +48,7 @@ func TestMutate(t *testing.T) {
 		fmt.Fprintf(&text, "%s: %d possible, %d noticed, %d refused, %d not judged %s\n", m.Name, m.Possible, m.Noticed, m.Refused, m.Unjudged, m.Reason)
 		var survivors []string
 		for _, s := range m.Survivors {
-			fmt.Fprintf(&text, "  %d:%d %s: %s -> %s\n", s.Line, s.Column, s.Field, s.Old, s.New)
+			fmt.Fprintf(&text, "  %d:%d %s: %s -> %s\n%s", s.Line, s.Column, s.Field, s.Old, s.New, caseText(t, s))
 			if strings.HasSuffix(s.Field, ".expression") {
 				survivors = append(survivors, fmt.Sprintf("%s: %s -> %s", s.Field, s.Old, s.New))
 			}

@@ -206,7 +206,7 @@ func (m *mutator) expression(field, text string) {
 			changed, _, _ := celtext.Parse(text)
 			target := nodesOf(changed, nil)[i]
 			other := variants(target)[j]
-			of := mutant{field: field, at: celtext.Start(n.is, info), old: textOf(n.is), new: textOf(other.is)}
+			of := mutant{field: field, at: celtext.Start(n.is, info), old: textOf(n.is), new: textOf(other.is), part: textOf(n.is)}
 			switch {
 			case other.operator != "":
 				of.at, of.old, of.new = celtext.Operator(n.is, info), symbol(n.is.AsCall().FunctionName()), symbol(other.operator)

@@ -1,0 +1,374 @@
+package policycoverage
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// mostTried limits the requests that are tried for a survivor.
+const mostTried = 40
+
+// request is a request of a case with one change.
+type request struct {
+	scenario int // its index in the test
+	of       scenario.Case
+	name     string
+	// object is what is sent, and old what exists before an UPDATE, or nil.
+	object, old map[string]any
+	// as it is, twice, and by the mutants, what the API server answers.
+	unchanged [2]*answer
+	mutants   map[*mutantRun]*answer
+}
+
+// answer is what an API server answers to a request, apart from what it chooses itself.
+type answer struct {
+	allowed bool
+	// denied is the message of a refusal by a policy, or "".
+	denied   string
+	warnings []string
+	object   map[string]any
+}
+
+// finding is the search for cases that notice survivors.
+type finding struct {
+	options engine.Options
+	copies  []scenario.Scenario
+	// into has where the answer to a copy of a request is put, by its name.
+	into map[string]func(*answer)
+	mu   sync.Mutex
+}
+
+// findCases looks for cases that notice survivors: requests of the cases with one change each, of what the changed expression
+// names. Each is sent with the mutant, and twice with the unchanged policies: an answer that differs there says nothing.
+func findCases(ctx context.Context, options engine.Options, survivors []*mutantRun) error {
+	f := &finding{options: options, into: map[string]func(*answer){}}
+	byTest := map[*test][]*mutantRun{}
+	var order []*test
+	for _, run := range survivors {
+		if byTest[run.test] == nil {
+			order = append(order, run.test)
+		}
+		byTest[run.test] = append(byTest[run.test], run)
+	}
+	tried := map[*mutantRun][]*request{}
+	for _, t := range order {
+		all := map[string]*request{} // by what is sent
+		for _, run := range byTest[t] {
+			tried[run] = run.requests(all)
+			f.send(t, run, tried[run], func(r *request, a *answer) { r.mutants[run] = a })
+		}
+		var each []*request
+		for _, r := range all {
+			each = append(each, r)
+		}
+		slices.SortFunc(each, func(a, b *request) int { return strings.Compare(a.name, b.name) })
+		for i := range 2 {
+			f.send(t, &mutantRun{}, each, func(r *request, a *answer) { r.unchanged[i] = a })
+		}
+	}
+	if len(f.copies) == 0 {
+		return nil
+	}
+	f.options.Scenarios, f.options.Skip, f.options.KnownFailing, f.options.Rerun, f.options.Results = f.copies, nil, nil, nil, f.note
+	f.options.Progress = onlyStages(options.Progress)
+	if options.Progress != nil {
+		options.Progress.Stage("looking for cases that notice the survivors")
+	}
+	if _, err := engine.Run(ctx, f.options); err != nil {
+		return fmt.Errorf("find cases: %w", err)
+	}
+	for _, run := range survivors {
+		for _, r := range tried[run] {
+			if found := r.notices(run); found != nil {
+				run.into.Survivors[run.survivor].Case = found
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// requests returns what is tried for a survivor. Requests that several survivors try are in all once.
+func (r *mutantRun) requests(all map[string]*request) []*request {
+	expressions := []string{}
+	for _, p := range r.test.policies {
+		if p.index != r.index {
+			continue
+		}
+		path := object.SplitPath(strings.TrimSuffix(r.field, ".expression") + ".expression") // of what is changed or dropped
+		if text, is := valueAt(p.Object, path); is {
+			expressions = append(expressions, text)
+		}
+		if strings.Contains(strings.Join(expressions, ""), "variables.") || path[1] == "variables" {
+			for _, each := range append(p.list("variables"), p.list("validations")...) {
+				text, _ := each["expression"].(string)
+				expressions = append(expressions, text)
+			}
+		}
+	}
+	if len(expressions) == 0 {
+		return nil // a rule, a selector or a setting
+	}
+	known := wordsOf(cmp.Or(r.part, expressions[0]), r.new, expressions...)
+	// In turns of the cases, so that each has a part.
+	var each [][]*request
+	for i, s := range r.test.scenarios {
+		if s.Spec.Isolation == scenario.IsolationNone || s.Spec.Exclusive {
+			continue
+		}
+		for _, c := range s.Cases {
+			if base := baseOf(s, i, c); base != nil {
+				each = append(each, base.vary(known, all))
+			}
+		}
+	}
+	var tried []*request
+	for n := 0; len(tried) < mostTried; n++ {
+		more := false
+		for _, list := range each {
+			if n < len(list) && len(tried) < mostTried {
+				more = true
+				if !slices.Contains(tried, list[n]) {
+					tried = append(tried, list[n])
+				}
+			}
+		}
+		if !more {
+			break
+		}
+	}
+	return tried
+}
+
+func valueAt(value any, path []string) (string, bool) {
+	for _, step := range path {
+		switch of := value.(type) {
+		case map[string]any:
+			value = of[step]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(step, &i); err != nil || i >= len(of) {
+				return "", false
+			}
+			value = of[i]
+		}
+	}
+	text, is := value.(string)
+	return text, is
+}
+
+// baseOf returns the request of a case, or nil if it is a DELETE.
+func baseOf(s scenario.Scenario, index int, c scenario.Case) *request {
+	step := c.When[len(c.When)-1]
+	base := &request{scenario: index, of: c, name: strings.TrimPrefix(c.Name, s.Metadata.Name+".")}
+	switch {
+	case step.Create != nil:
+		base.object = step.Create
+	case step.Patch != nil && step.Patch.Merge != nil:
+		for _, manifest := range s.Spec.Given[len(s.Spec.Given)-s.Existing:] {
+			u := unstructured.Unstructured{Object: manifest}
+			if u.GetKind() == step.Patch.Kind && u.GetName() == step.Patch.Name && (step.Patch.Namespace == nil || u.GetNamespace() == *step.Patch.Namespace) {
+				base.old = manifest
+			}
+		}
+		if base.object = patched(base.old, step.Patch.Merge); base.object == nil {
+			return nil
+		}
+	default:
+		return nil
+	}
+	return base
+}
+
+// patched applies a JSON merge patch. Nil means that it cannot be applied.
+func patched(old, patch map[string]any) map[string]any {
+	return ofJSON(old, patch, jsonpatch.MergePatch)
+}
+
+// between returns the JSON merge patch from one object to another.
+func between(old, object map[string]any) map[string]any {
+	return ofJSON(old, object, jsonpatch.CreateMergePatch)
+}
+
+func ofJSON(first, second map[string]any, do func(first, second []byte) ([]byte, error)) map[string]any {
+	a, err := json.Marshal(first)
+	b, wrong := json.Marshal(second)
+	if err != nil || wrong != nil || first == nil {
+		return nil
+	}
+	text, err := do(a, b)
+	var out unstructured.Unstructured
+	if err != nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, &out.Object); err != nil {
+		return nil
+	}
+	return out.Object
+}
+
+// vary returns copies of a request with one change each.
+func (r *request) vary(known words, all map[string]*request) []*request {
+	var out []*request
+	for _, v := range known.variations(r.object) {
+		key, err := json.Marshal([]any{r.scenario, r.old, r.of.When[len(r.of.When)-1].As, v.object})
+		if err != nil {
+			continue
+		}
+		if all[string(key)] == nil {
+			all[string(key)] = &request{scenario: r.scenario, of: r.of, name: r.name + " " + v.what, object: v.object, old: r.old, mutants: map[*mutantRun]*answer{}}
+		}
+		out = append(out, all[string(key)])
+	}
+	return out
+}
+
+// send adds copies of requests, with a mutant or with the unchanged policies.
+func (f *finding) send(t *test, run *mutantRun, all []*request, into func(*request, *answer)) {
+	for i, s := range t.scenarios {
+		var cases []scenario.Case
+		for _, r := range all {
+			if r.scenario != i {
+				continue
+			}
+			c := r.of
+			c.Name, c.Needs, c.When = fmt.Sprintf("tried-%d", len(f.into)), nil, slices.Clone(c.When)
+			step := &c.When[len(c.When)-1]
+			step.Then = nil
+			if r.old == nil {
+				step.Create = r.object
+			} else {
+				patch := *step.Patch
+				patch.Merge, step.Patch = between(r.old, r.object), &patch
+			}
+			f.into[c.Name] = func(a *answer) { into(r, a) }
+			cases = append(cases, c)
+		}
+		if len(cases) == 0 {
+			continue
+		}
+		s.Metadata.Name = fmt.Sprintf("tried-%d.%s", len(f.copies), s.Metadata.Name)
+		s.Cases = cases
+		if run.test != nil {
+			s.Spec.Given = slices.Clone(s.Spec.Given)
+			s.Spec.Given[run.index] = run.manifest
+		}
+		f.copies = append(f.copies, s)
+	}
+}
+
+// note notes the answer to one request.
+func (f *finding) note(name string, result framework.Result) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if into := f.into[name]; into != nil {
+		into(answerOf(result))
+	}
+}
+
+// aboutPolicy matches what a response says about a policy, whose name differs between the copies of a scenario.
+var aboutPolicy = regexp.MustCompile(`(?s)ValidatingAdmissionPolicy '[^']*' with binding '[^']*'(?: denied request)?: (.*)$`)
+
+// tokenVolume matches the name that an API server chooses for the volume of a Pod's token.
+var tokenVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`)
+
+func answerOf(result framework.Result) *answer {
+	a := &answer{allowed: result.Allowed()}
+	if found := aboutPolicy.FindStringSubmatch(result.Status.Message); found != nil && !a.allowed {
+		a.denied = found[1]
+	}
+	for _, text := range result.Warnings {
+		if found := aboutPolicy.FindStringSubmatch(text); found != nil {
+			a.warnings = append(a.warnings, found[1])
+		}
+	}
+	slices.Sort(a.warnings)
+	if text, err := json.Marshal(result.Fields()); err == nil {
+		_ = json.Unmarshal(tokenVolume.ReplaceAll(text, []byte("kube-api-access")), &a.object)
+	}
+	metadata, _ := a.object["metadata"].(map[string]any)
+	for _, set := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "namespace"} {
+		delete(metadata, set)
+	}
+	return a
+}
+
+// notices returns the request as a case that notices a survivor, or nil if it does not.
+func (r *request) notices(run *mutantRun) map[string]any {
+	as, again, with := r.unchanged[0], r.unchanged[1], r.mutants[run]
+	if as == nil || with == nil || !reflect.DeepEqual(as, again) || reflect.DeepEqual(as, with) {
+		return nil
+	}
+	found := map[string]any{"name": r.name}
+	switch {
+	case !as.allowed && (!with.allowed || as.denied == "" || strings.Contains(as.denied, "resulted in error")):
+		return nil // an error is no behaviour to expect, and which of several refusals the API server names is not either
+	case !as.allowed:
+		found["denied"] = map[string]any{"message": as.denied}
+	case !with.allowed:
+		found["allowed"] = true
+	case !slices.Equal(as.warnings, with.warnings) && len(as.warnings) > 0:
+		found["warned"] = as.warnings
+	case !slices.Equal(as.warnings, with.warnings):
+		found["warned"] = false
+	default:
+		found["mutated"] = withAbsent(between(with.object, as.object))
+	}
+	step := r.of.When[len(r.of.When)-1]
+	if step.As != nil {
+		found["as"] = step.As
+	}
+	object, namespace := written(r.object)
+	found["object"] = object
+	if namespace != "" {
+		found["namespace"] = namespace
+	}
+	if r.old != nil {
+		found["old"], _ = written(r.old)
+	}
+	if step.Subresource != "" {
+		found["subresource"] = step.Subresource
+	}
+	return found
+}
+
+// written returns an object as in a PolicyTest, and its namespace there.
+func written(manifest map[string]any) (map[string]any, string) {
+	object := unescaped(manifest).Object
+	metadata, _ := object["metadata"].(map[string]any)
+	namespace, _ := metadata["namespace"].(string)
+	name, is := strings.CutPrefix(namespace, "$(namespace.")
+	if !is {
+		return object, ""
+	}
+	delete(metadata, "namespace")
+	return object, strings.TrimSuffix(name, ")")
+}
+
+// withAbsent returns a merge patch as an expectation: what it removes is absent.
+func withAbsent(patch map[string]any) map[string]any {
+	for name, value := range patch {
+		switch value := value.(type) {
+		case nil:
+			patch[name] = map[string]any{"$absent": true}
+		case map[string]any:
+			withAbsent(value)
+		}
+	}
+	return patch
+}
