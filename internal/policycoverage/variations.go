@@ -216,8 +216,14 @@ type varier struct {
 	all   []variation
 }
 
+// mostVariations limits the variations of one object, of which mostTried are tried.
+const mostVariations = 1000
+
 // put adds an object with another value at a path. Nil removes the value.
 func (v *varier) put(rank int, what string, path []string, value any, changed bool) {
+	if len(v.all) == mostVariations {
+		return
+	}
 	if changed {
 		rank -= ofChanged
 	}
@@ -382,8 +388,7 @@ func (v *varier) another(list []any, path []string) {
 	case string:
 		for _, text := range v.near() {
 			if v.names[name] {
-				v.put(oneMore, what, path, append(slices.Clone(list), text), v.isChanged(text))
-				v.all[len(v.all)-1].what += ": " + text
+				v.put(oneMore, what+": "+text, path, append(slices.Clone(list), text), v.isChanged(text))
 			}
 		}
 	case map[string]any:
