@@ -17,7 +17,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
-	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // mostTried limits the requests that are tried for a survivor.
@@ -67,18 +66,19 @@ func findCases(ctx context.Context, options engine.Options, survivors []*mutantR
 	}
 	tried := map[*mutantRun][]*request{}
 	for _, t := range order {
-		all := map[string]*request{} // by what is sent
+		known := map[string]*request{} // by what is sent
+		var all []*request
 		for _, run := range byTest[t] {
-			tried[run] = run.requests(all)
+			tried[run] = run.requests(known)
 			f.send(t, run, tried[run], func(r *request, a *answer) { r.mutants[run] = a })
+			for _, r := range tried[run] {
+				if !slices.Contains(all, r) {
+					all = append(all, r)
+				}
+			}
 		}
-		var each []*request
-		for _, r := range all {
-			each = append(each, r)
-		}
-		slices.SortFunc(each, func(a, b *request) int { return strings.Compare(a.name, b.name) })
 		for i := range 2 {
-			f.send(t, &mutantRun{}, each, func(r *request, a *answer) { r.unchanged[i] = a })
+			f.send(t, &mutantRun{}, all, func(r *request, a *answer) { r.unchanged[i] = a })
 		}
 	}
 	if len(f.copies) == 0 {
@@ -103,77 +103,53 @@ func findCases(ctx context.Context, options engine.Options, survivors []*mutantR
 	return nil
 }
 
-// requests returns what is tried for a survivor. Requests that several survivors try are in all once.
-func (r *mutantRun) requests(all map[string]*request) []*request {
-	expressions := []string{}
+// requests returns what is tried for a survivor. Several survivors can try the same.
+func (r *mutantRun) requests(known map[string]*request) []*request {
+	if r.expression == "" {
+		return nil // a rule, a selector or a setting
+	}
+	expressions := []string{r.expression}
 	for _, p := range r.test.policies {
-		if p.index != r.index {
-			continue
-		}
-		path := object.SplitPath(strings.TrimSuffix(r.field, ".expression") + ".expression") // of what is changed or dropped
-		if text, is := valueAt(p.Object, path); is {
-			expressions = append(expressions, text)
-		}
-		if strings.Contains(strings.Join(expressions, ""), "variables.") || path[1] == "variables" {
+		if p.index == r.index && (strings.Contains(r.expression, "variables.") || strings.HasPrefix(r.field, "spec.variables")) {
 			for _, each := range append(p.list("variables"), p.list("validations")...) {
 				text, _ := each["expression"].(string)
 				expressions = append(expressions, text)
 			}
 		}
 	}
-	if len(expressions) == 0 {
-		return nil // a rule, a selector or a setting
-	}
-	known := wordsOf(cmp.Or(r.part, expressions[0]), r.new, expressions...)
-	// In turns of the cases, so that each has a part.
-	var each [][]*request
+	words := wordsOf(cmp.Or(r.part, r.expression), r.new, expressions...)
+	var bases []*request
 	for i, s := range r.test.scenarios {
-		if s.Spec.Isolation == scenario.IsolationNone || s.Spec.Exclusive {
-			continue
-		}
 		for _, c := range s.Cases {
-			if base := baseOf(s, i, c); base != nil {
-				each = append(each, base.vary(known, all))
+			if base := baseOf(s, i, c); base != nil && len(bases) < mostTried {
+				bases = append(bases, base)
 			}
 		}
+	}
+	changes := make([][]variation, len(bases))
+	most := 0
+	for i, base := range bases {
+		changes[i] = words.variations(base.object)
+		most = max(most, len(changes[i]))
 	}
 	var tried []*request
-	for n := 0; len(tried) < mostTried; n++ {
-		more := false
-		for _, list := range each {
-			if n < len(list) && len(tried) < mostTried {
-				more = true
-				if !slices.Contains(tried, list[n]) {
-					tried = append(tried, list[n])
+	for n := range most { // in turns of the cases, so that each has a part
+		for i, base := range bases {
+			if n < len(changes[i]) && len(tried) < mostTried {
+				if one := base.with(changes[i][n], known); !slices.Contains(tried, one) {
+					tried = append(tried, one)
 				}
 			}
-		}
-		if !more {
-			break
 		}
 	}
 	return tried
 }
 
-func valueAt(value any, path []string) (string, bool) {
-	for _, step := range path {
-		switch of := value.(type) {
-		case map[string]any:
-			value = of[step]
-		case []any:
-			var i int
-			if _, err := fmt.Sscan(step, &i); err != nil || i >= len(of) {
-				return "", false
-			}
-			value = of[i]
-		}
-	}
-	text, is := value.(string)
-	return text, is
-}
-
-// baseOf returns the request of a case, or nil if it is a DELETE.
+// baseOf returns the request of a case, or nil if it is a DELETE, or if the scenario cannot run beside others.
 func baseOf(s scenario.Scenario, index int, c scenario.Case) *request {
+	if s.Spec.Isolation == scenario.IsolationNone || s.Spec.Exclusive {
+		return nil
+	}
 	step := c.When[len(c.When)-1]
 	base := &request{scenario: index, of: c, name: strings.TrimPrefix(c.Name, s.Metadata.Name+".")}
 	switch {
@@ -222,20 +198,17 @@ func ofJSON(first, second map[string]any, do func(first, second []byte) ([]byte,
 	return out.Object
 }
 
-// vary returns copies of a request with one change each.
-func (r *request) vary(known words, all map[string]*request) []*request {
-	var out []*request
-	for _, v := range known.variations(r.object) {
-		key, err := json.Marshal([]any{r.scenario, r.old, r.of.When[len(r.of.When)-1].As, v.object})
-		if err != nil {
-			continue
-		}
-		if all[string(key)] == nil {
-			all[string(key)] = &request{scenario: r.scenario, of: r.of, name: r.name + " " + v.what, object: v.object, old: r.old, mutants: map[*mutantRun]*answer{}}
-		}
-		out = append(out, all[string(key)])
+// with returns a copy of the request with one change.
+func (r *request) with(change variation, known map[string]*request) *request {
+	one := &request{scenario: r.scenario, of: r.of, name: r.name + " " + change.what, object: change.of(r.object), old: r.old, mutants: map[*mutantRun]*answer{}}
+	key, err := json.Marshal([]any{one.scenario, one.old, one.of.When[len(one.of.When)-1].As, one.object})
+	if err != nil {
+		return one // it cannot be sent, and has no answer
 	}
-	return out
+	if known[string(key)] == nil {
+		known[string(key)] = one
+	}
+	return known[string(key)]
 }
 
 // send adds copies of requests, with a mutant or with the unchanged policies.

@@ -21,9 +21,9 @@ type mutant struct {
 	field    string
 	at       [2]int
 	old, new string
-	// part is the part of an expression that is changed, with the operator of old, or "".
-	part     string
-	manifest map[string]any
+	// expression is the expression that is changed or dropped, and part the part of it that is changed. Both are "" if there is none.
+	expression, part string
+	manifest         map[string]any
 }
 
 // MutateOptions say which mutants run.

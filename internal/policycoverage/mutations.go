@@ -111,11 +111,11 @@ func (m *mutator) value(value any, field string) {
 
 func (m *mutator) field(value any, field, name string) {
 	at := mutant{field: field, at: [2]int{1, 1}}
-	items := map[string]string{} // what a mutant lacks, by its field
+	items := map[string]any{} // what a mutant lacks, by its field
 	switch value := value.(type) {
 	case []any:
 		for i, each := range value {
-			items[fmt.Sprintf("%s[%d]", field, i)] = describe(each)
+			items[fmt.Sprintf("%s[%d]", field, i)] = each
 		}
 	case map[string]any:
 		for key := range value {
@@ -124,7 +124,8 @@ func (m *mutator) field(value any, field, name string) {
 	}
 	if several, can := dropped()[name]; can && len(items) > 0 && (len(items) > 1 || !several) {
 		for _, item := range slices.Sorted(maps.Keys(items)) {
-			m.add(mutant{field: item, at: at.at, old: items[item]}, nil)
+			expression, _, _ := unstructured.NestedString(map[string]any{"": items[item]}, "", "expression")
+			m.add(mutant{field: item, at: at.at, old: describe(items[item]), expression: expression}, nil)
 		}
 	}
 	text, isText := value.(string)
@@ -206,7 +207,7 @@ func (m *mutator) expression(field, text string) {
 			changed, _, _ := celtext.Parse(text)
 			target := nodesOf(changed, nil)[i]
 			other := variants(target)[j]
-			of := mutant{field: field, at: celtext.Start(n.is, info), old: textOf(n.is), new: textOf(other.is), part: textOf(n.is)}
+			of := mutant{field: field, at: celtext.Start(n.is, info), old: textOf(n.is), new: textOf(other.is), expression: text, part: textOf(n.is)}
 			switch {
 			case other.operator != "":
 				of.at, of.old, of.new = celtext.Operator(n.is, info), symbol(n.is.AsCall().FunctionName()), symbol(other.operator)

@@ -186,11 +186,19 @@ func (w words) isChanged(value any) bool {
 	return false
 }
 
-// variation is an object with one change. Those with a lower rank are tried first.
+// variation is one change of an object: a value at a path, or nil if it is removed. Those with a lower rank are tried first.
 type variation struct {
-	what   string
-	object map[string]any
-	rank   int
+	what  string
+	path  []string
+	value any
+	rank  int
+}
+
+// of returns a copy of an object with the change.
+func (v variation) of(object map[string]any) map[string]any {
+	copied := runtime.DeepCopyJSON(object)
+	set(copied, v.path, v.value)
+	return copied
 }
 
 // The ranks of changes. That of a change of what the mutant changes is lower by ofChanged.
@@ -202,9 +210,9 @@ const (
 	ofChanged = 10
 )
 
-// variations returns copies of an object with one change each, of what expressions name.
+// variations returns changes of an object, of what expressions name.
 func (w words) variations(object map[string]any) []variation {
-	v := varier{words: w, whole: object}
+	v := varier{words: w}
 	v.visit(object, nil)
 	slices.SortStableFunc(v.all, func(a, b variation) int { return a.rank - b.rank })
 	return v.all
@@ -212,14 +220,13 @@ func (w words) variations(object map[string]any) []variation {
 
 type varier struct {
 	words
-	whole map[string]any
-	all   []variation
+	all []variation
 }
 
 // mostVariations limits the variations of one object, of which mostTried are tried.
 const mostVariations = 1000
 
-// put adds an object with another value at a path. Nil removes the value.
+// put adds a change.
 func (v *varier) put(rank int, what string, path []string, value any, changed bool) {
 	if len(v.all) == mostVariations {
 		return
@@ -231,9 +238,7 @@ func (v *varier) put(rank int, what string, path []string, value any, changed bo
 	case string, int64, bool:
 		what = fmt.Sprintf("%s %v", what, value)
 	}
-	copied := runtime.DeepCopyJSON(v.whole)
-	set(copied, path, value)
-	v.all = append(v.all, variation{what: what, object: copied, rank: rank})
+	v.all = append(v.all, variation{what, path, value, rank})
 }
 
 // visit varies the values in a value. The apiVersion, the kind, the name and the namespace of the object stay.
@@ -330,7 +335,7 @@ func (v *varier) absent(value map[string]any, path []string) {
 		for _, name := range slices.Sorted(maps.Keys(value)) { // initContainers like containers
 			if list, _ := value[name].([]any); len(list) > 0 {
 				for _, each := range v.varied(list[0], name) {
-					v.put(max(oneMore, each.rank), what+each.what, at, each.object[name], v.isChanged(key))
+					v.put(max(oneMore, each.rank), what+each.what, at, []any{each.value}, v.isChanged(key))
 				}
 			}
 		}
@@ -393,13 +398,12 @@ func (v *varier) another(list []any, path []string) {
 		}
 	case map[string]any:
 		for _, each := range v.varied(first, name) {
-			items, _ := each.object[name].([]any)
-			v.put(max(oneMore, each.rank), what+each.what, path, append(slices.Clone(list), items...), each.rank < 0)
+			v.put(max(oneMore, each.rank), what+each.what, path, append(slices.Clone(list), each.value), each.rank < 0)
 		}
 	}
 }
 
-// varied returns objects that have, as a list with a name, one item: a copy of an item with another name, and with one change each.
+// varied returns copies of an item of a list as values, each with another name and one change. Name is that of the list.
 func (v *varier) varied(first any, name string) []variation {
 	fields, is := first.(map[string]any)
 	if !is || !v.names[name] {
@@ -409,10 +413,11 @@ func (v *varier) varied(first any, name string) []variation {
 	if name, is := item["name"].(string); is {
 		item["name"] = name + "-2"
 	}
-	one := varier{words: v.words, whole: map[string]any{name: []any{item}}}
+	one := varier{words: v.words}
 	one.visit(item, []string{name, "0"})
-	for i := range one.all {
-		one.all[i].what = strings.Replace(" "+one.all[i].what, name+".0.", "", 1)
+	for i, each := range one.all {
+		each.path = each.path[2:]
+		one.all[i].value, one.all[i].what = each.of(item), strings.Replace(" "+each.what, name+".0.", "", 1)
 	}
 	return one.all
 }
