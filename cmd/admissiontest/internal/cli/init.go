@@ -14,46 +14,102 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/suites/policy"
 )
 
-// initFlags are the flags of init.
-type initFlags struct{ to, version string }
+// initFlags are the flags of init. Run are those of the runs in which it tries what it found.
+type initFlags struct {
+	to, version string
+	run         runFlags
+}
 
 func (a *app) initCommand() *cobra.Command {
-	f := &initFlags{}
+	f := &initFlags{run: runFlags{selection: a.selection()}}
+	defaults := &cobra.Command{}
+	f.run.add(a, defaults)
 	command := &cobra.Command{
-		Use:   "init FILE|DIR ...",
-		Short: "Write a first PolicyTest for policies",
+		Use:   "init FILE|DIR ... [flags] [-- PROGRAM [ARGUMENT ...]]",
+		Short: "Write a first PolicyTest for policies, or first scenarios for webhooks",
 		Long: `Write a first PolicyTest for ValidatingAdmissionPolicies and MutatingAdmissionPolicies: for each
 kind and operation that their rules match, an object that they allow, and one that each
 validation denies. The objects are found on a kube-apiserver of this machine. What is not
 found is a comment at the end of the file.
 
 The files also have what the policies need: bindings, params, CustomResourceDefinitions. A
-policy without a binding gets one from the PolicyTest. A file that exists is not overwritten.`,
+policy without a binding gets one from the PolicyTest. A file that exists is not overwritten.
+
+Of files with webhook configurations, write a scenario for each webhook: for each kind and
+operation that its rules, selectors and matchConditions select, a request that reaches it. With
+PROGRAM, which serves the webhooks as for run, the scenarios also have its answers: codes,
+messages, warnings, and what it changed. They are what it does today, so check them. The
+scenarios pass when they are written.`,
 		Example: `  admissiontest init policy.yaml
-  admissiontest init config/policy crd.yaml params.yaml --to tests/policytest.yaml`,
-		RunE: a.action(func(ctx context.Context, args []string) error { return a.initTest(ctx, f, args) }),
+  admissiontest init config/policy crd.yaml params.yaml --to tests/policytest.yaml
+  admissiontest init config/webhook/manifests.yaml crd.yaml -- ./my-webhook --port 9443 --cert-dir {cert-dir}`,
+	}
+	command.RunE = func(command *cobra.Command, args []string) (err error) {
+		a.parsed = true
+		if args, f.run.program.Command, err = cutProgram(command, args); err != nil {
+			return err
+		}
+		if err := f.run.target.Check(defaults); err != nil {
+			return err
+		}
+		return a.init(command.Context(), f, args)
 	}
 	set := command.Flags()
-	set.StringVar(&f.to, "to", "policytest.yaml", "file to write; - means standard output")
+	set.StringVar(&f.to, "to", "", "file to write; - means standard output (default: policytest.yaml, or webhooks.yaml)")
 	set.StringVar(&f.version, "k8s-version", "", "the Kubernetes version, such as 1.37")
+	f.run.endpoints.Add(command)
 	return command
 }
 
-// initTest implements the command init.
-func (a *app) initTest(ctx context.Context, f *initFlags, args []string) (err error) {
+// init implements the command init.
+func (a *app) init(ctx context.Context, f *initFlags, args []string) error {
 	if len(args) == 0 {
-		return exit.Usagef("init: no arguments; want files or folders with policies")
+		return exit.Usagef("init: no arguments; want files or folders with policies, or with webhook configurations")
+	}
+	project, err := shipped.Read(args...)
+	at := slices.IndexFunc(project.Manifests, isWebhooks)
+	also := slices.IndexFunc(project.Manifests, func(m shipped.Manifest) bool { return object.IsPolicy(m.Object) })
+	switch {
+	case at >= 0 && err != nil:
+		return err
+	case at >= 0 && also >= 0:
+		one, other := project.Manifests[at], project.Manifests[also]
+		return exit.Usagef("init: %s:%d has webhooks and %s:%d policies; want files with one of both: run init once for each", one.File, one.Line, other.File, other.Line)
+	case at < 0 && f.answers():
+		return exit.Usagef("init: PROGRAM and --endpoint are for webhooks, and the files have no webhook configuration")
+	case f.to == "" && at >= 0:
+		f.to = "webhooks.yaml"
+	case f.to == "":
+		f.to = "policytest.yaml"
 	}
 	folder := "."
 	if f.to != toStdout {
 		if _, err := os.Lstat(f.to); err == nil {
 			return exit.Usagef("--to: %s exists: want another file", f.to)
 		}
-		folder = filepath.Dir(f.to)
+		if folder = filepath.Dir(f.to); !isFolder(folder) {
+			return exit.Usagef("--to: %s is no folder; want a file in a folder that exists", folder)
+		}
 	}
+	if at >= 0 {
+		return a.initWebhooks(ctx, f, folder, project)
+	}
+	return a.initTest(ctx, f, folder, args)
+}
+
+// isFolder reports whether a path is a folder.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// initTest writes a PolicyTest.
+func (a *app) initTest(ctx context.Context, f *initFlags, folder string, args []string) (err error) {
 	policies, err := relativeTo(folder, args)
 	if err != nil {
 		return err
@@ -75,14 +131,19 @@ func (a *app) initTest(ctx context.Context, f *initFlags, args []string) (err er
 	if err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
-	if f.to == toStdout {
-		_, err = fmt.Fprint(a.Stdout, text)
+	return a.writeInit(f.to, text, fmt.Sprintf("%d cases; not found: %d", len(draft.Cases), len(draft.Missing)))
+}
+
+// writeInit writes a new file, or standard output, and notes what it has.
+func (a *app) writeInit(to, text, note string) error {
+	if to == toStdout {
+		_, err := fmt.Fprint(a.Stdout, text)
 		return err
 	}
-	if err := writeNew(f.to, text); err != nil {
+	if err := writeNew(to, text); err != nil {
 		return exit.Usagef("--to: %w", err)
 	}
-	a.note(fmt.Sprintf("%s: %d cases; not found: %d", f.to, len(draft.Cases), len(draft.Missing)))
+	a.note(to + ": " + note)
 	return nil
 }
 
@@ -144,13 +205,19 @@ func draftText(policies []string, draft policy.Draft) (string, error) {
 	var out strings.Builder
 	out.Write(text)
 	out.WriteString("# contract: {} # also checks the rules that hold for every policy\n")
-	if len(draft.Missing) > 0 {
-		out.WriteString("\n# Not found; write these cases yourself:\n")
+	return out.String() + notFound("cases", draft.Missing), nil
+}
+
+// notFound returns what was not found, as comments.
+func notFound(what string, missing []string) string {
+	if len(missing) == 0 {
+		return ""
 	}
-	for _, line := range draft.Missing {
-		out.WriteString("# - " + strings.Join(strings.Fields(line), " ") + "\n")
+	text := "\n# Not found; write these " + what + " yourself:\n"
+	for _, line := range missing {
+		text += "# - " + strings.Join(strings.Fields(line), " ") + "\n"
 	}
-	return out.String(), nil
+	return text
 }
 
 // caseFields returns the fields of a case, in the order in which they are read best.

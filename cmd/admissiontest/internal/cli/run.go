@@ -101,13 +101,30 @@ the end. Without --endpoint it is called at ` + userprogram.URL + `. In its argu
 		if (f.coverage || f.mutants > 0) && (f.shard.Value != "" || f.watch) {
 			return exit.Usagef("--coverage and --mutants cannot be combined with --shard or --watch: they are about all cases of a PolicyTest")
 		}
-		if at := command.ArgsLenAtDash(); at >= 0 {
-			if args, f.program.Command = args[:at], args[at:]; len(f.program.Command) == 0 {
-				return exit.Usagef("-- without a program; want -- PROGRAM [ARGUMENT ...]")
-			}
+		args, program, err := cutProgram(command, args)
+		if f.program.Command = program; err != nil {
+			return err
 		}
 		return a.run(command.Context(), f, args)
 	}
+	f.add(a, command)
+	return command
+}
+
+// cutProgram cuts the arguments of a command at "--", after which is the program that serves webhooks.
+func cutProgram(command *cobra.Command, args []string) (before, program []string, err error) {
+	at := command.ArgsLenAtDash()
+	if at < 0 {
+		return args, nil, nil
+	}
+	if len(args) == at {
+		err = exit.Usagef("-- without a program; want -- PROGRAM [ARGUMENT ...]")
+	}
+	return args[:at], args[at:], err
+}
+
+// add adds the flags to a command.
+func (f *runFlags) add(a *app, command *cobra.Command) {
 	f.target.Add(command)
 	f.target.AddPlugins(command)
 	f.endpoints.Add(command)
@@ -118,7 +135,6 @@ the end. Without --endpoint it is called at ` + userprogram.URL + `. In its argu
 	f.selection.Add(command)
 	f.output.Add(command)
 	f.addOwn(command)
-	return command
 }
 
 // addOwn adds the flags that only run has.

@@ -144,11 +144,11 @@ func (d *drafter) openSpaces(ctx context.Context) error {
 		p := space{real: d.namespace, labels: labels}
 		if i > 0 {
 			p.name = fmt.Sprintf("selected-%d", i)
+			p.real = fmt.Sprintf("%s-%d", d.namespace, i) // another Draft of the Server has its own
 			if named := labels[corev1.LabelMetadataName]; named != "" {
-				p.name = named
+				p.name, p.real = named, named
 				delete(labels, corev1.LabelMetadataName)
 			}
-			p.real = p.name
 			if err := d.openNamespace(ctx, p.real, labels); err != nil {
 				return err
 			}
@@ -302,6 +302,9 @@ func renamed(manifest map[string]any, name string) map[string]any {
 func (d *drafter) store(ctx context.Context, t *drafted, one *try) error {
 	one.real = true
 	one.operation = admission.Create
+	if name, _ := at(one.manifest, Path{"metadata", "name"}); !t.served.Namespaced && d.on.sandboxes > firstSandbox { // an earlier Draft has the name
+		one.manifest = renamed(one.manifest, fmt.Sprintf("%s-%d", name, d.on.sandboxes))
+	}
 	err := d.send(ctx, t, one)
 	if one.result.Allowed() && err == nil {
 		t.stored = append(t.stored, one)

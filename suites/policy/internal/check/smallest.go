@@ -145,8 +145,23 @@ func (m *maker) put(object map[string]any, path Path, value any) map[string]any 
 	return with(copied, path, func(any) (any, bool) { return runtime.DeepCopyJSONValue(value), true })
 }
 
-// quoted matches a value in the message of an API server.
-var quoted = regexp.MustCompile(`"([^"]+)"`)
+// quoted matches a value in the message of an API server, and word what can be the name of a field.
+var (
+	quoted = regexp.MustCompile(`"([^"]+)"`)
+	word   = regexp.MustCompile(`\b[a-z][a-zA-Z]+`)
+)
+
+// lacking returns the path of the first field that a message about a path names and the object lacks, or nil.
+func (m *maker) lacking(object map[string]any, path Path, message string) Path {
+	properties, _ := m.schema(path)["properties"].(map[string]any)
+	for _, name := range word.FindAllString(message, -1) {
+		field := append(slices.Clone(path), name)
+		if _, has := at(object, field); !has && properties[name] != nil {
+			return field
+		}
+	}
+	return nil
+}
 
 // completed returns a copy of an object with what an API server says that it lacks. Nil means that nothing is to be done.
 func (m *maker) completed(object map[string]any, status metav1.Status) map[string]any {
@@ -156,6 +171,9 @@ func (m *maker) completed(object map[string]any, status metav1.Status) map[strin
 	done := object
 	for _, cause := range status.Details.Causes {
 		path := pathOf(cause.Field)
+		if field := m.lacking(done, path, cause.Message); field != nil {
+			path = field
+		}
 		old, has := at(done, path)
 		var value any
 		_, supported, lists := strings.Cut(cause.Message, "supported values: ")
