@@ -96,6 +96,9 @@ func (a *app) init(ctx context.Context, f *initFlags, args []string) error {
 			return exit.Usagef("--to: %s is no folder; want a file in a folder that exists", folder)
 		}
 	}
+	if err := f.run.program.Check(nil, nil); err != nil {
+		return err
+	}
 	if at >= 0 {
 		return a.initWebhooks(ctx, f, folder, project)
 	}

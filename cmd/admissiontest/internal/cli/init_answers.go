@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -89,62 +88,42 @@ func (w *webhookInit) trial(ctx context.Context, documents []yaml.MapSlice) (out
 }
 
 // answer sends each request in a scenario of its own. It keeps those that reach their webhook, with what the webhooks answer.
+// If the object of a request cannot be created, it is given.
 func (w *webhookInit) answer(ctx context.Context) error {
-	var documents []yaml.MapSlice
-	name := func(h *initWebhook, step, variant int) string {
-		return fmt.Sprintf("%s.step%d.%d", h.scenario, step, variant)
-	}
-	for _, h := range w.all {
-		for i, step := range h.steps {
-			for n, variant := range w.variants(step) {
-				documents = append(documents, w.document(name(h, i, n), h, []*initStep{variant}))
+	name := func(h *initWebhook, step int) string { return fmt.Sprintf("%s.step%d", h.scenario, step) }
+	for again := true; again; {
+		var documents []yaml.MapSlice
+		for _, h := range w.all {
+			for i, step := range h.steps {
+				documents = append(documents, w.document(name(h, i), h, []*initStep{step}))
 			}
 		}
-	}
-	if len(documents) == 0 {
-		return nil
-	}
-	w.note(fmt.Sprintf("sending %d requests", len(documents)))
-	outcomes, results, err := w.trial(ctx, documents)
-	if err != nil {
-		return err
-	}
-	for _, h := range w.all {
-		var kept []*initStep
-		for i, step := range h.steps {
-			why := ""
-			for n, variant := range w.variants(step) {
-				wrong := w.reached(h, variant, outcomes[name(h, i, n)], results[name(h, i, n)])
-				if wrong == "" {
-					kept, why = append(kept, variant), ""
-					break
+		if len(documents) == 0 {
+			return nil
+		}
+		w.note(fmt.Sprintf("sending the requests: %d", len(documents)))
+		outcomes, results, err := w.trial(ctx, documents)
+		if err != nil {
+			return err
+		}
+		again = false
+		for _, h := range w.all {
+			var kept []*initStep
+			for i, step := range h.steps {
+				why := w.reached(h, step, outcomes[name(h, i)], results[name(h, i)])
+				switch {
+				case why != "" && (step.given || step.operation == "CREATE" || !w.flags.answers()):
+					w.lacks(h, "%s: %s", step, why)
+					continue
+				case why != "":
+					step.given, again = true, true
 				}
-				why = cmp.Or(why, wrong)
+				kept = append(kept, step)
 			}
-			if why != "" {
-				w.lacks(h, "%s: %s", step, why)
-			}
+			h.steps = kept
 		}
-		h.steps = kept
 	}
 	return nil
-}
-
-// variants returns a step, and if it is about an object that webhooks may refuse to create, the step with an object that
-// exists before the webhooks.
-func (w *webhookInit) variants(step *initStep) []*initStep {
-	fields, _ := step.action.Value.(yaml.MapSlice)
-	if step.operation == "CREATE" || !w.flags.answers() {
-		return []*initStep{step}
-	}
-	given := *step
-	given.given = true
-	name := fmt.Sprint(fields[nameOfReference].Value) + "-given"
-	given.object = withName(step.object, name)
-	fields = slices.Clone(fields)
-	fields[nameOfReference].Value = name
-	given.action.Value = fields
-	return []*initStep{step, &given}
 }
 
 // reached notes what the response to a step shows of the answers of webhooks. It returns why the request does not reach its

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
@@ -77,4 +80,166 @@ func TestInitMisuse(t *testing.T) {
 	}
 	execute(t.Context(), nil, "init").check(t, exit.Usage)
 	execute(t.Context(), nil, "init", filepath.Join(t.TempDir(), "none.yaml")).check(t, exit.Usage)
+}
+
+// guards are two webhooks, in the two kinds of configurations, and the kind of one of them.
+const guards = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: guards}
+webhooks:
+- name: label.example.com
+  clientConfig: {service: {namespace: guard-system, name: guard, path: /mutate}}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  namespaceSelector: {matchLabels: {team: blue}}
+  rules: [{operations: [CREATE, UPDATE, CONNECT], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"]}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: guards}
+webhooks:
+- name: size.example.com
+  clientConfig: {service: {namespace: guard-system, name: guard, path: /validate}}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  objectSelector: {matchLabels: {guarded: "yes"}}
+  matchConditions: [{name: big, expression: request.operation == 'DELETE' || object.spec.size > 3}]
+  rules:
+  - {operations: [CREATE, UPDATE, DELETE], apiGroups: [example.com], apiVersions: [v1], resources: [widgets, widgets/status]}
+  - {operations: [CREATE], apiGroups: [none.example.com], apiVersions: [v1], resources: [nones]}
+- name: never.example.com
+  clientConfig: {service: {namespace: guard-system, name: guard, path: /validate}}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  matchConditions: [{name: never, expression: "object.spec.size > 3 && object.spec.size < 2"}]
+  rules: [{operations: [CREATE], apiGroups: [example.com], apiVersions: [v1], resources: [widgets]}]
+`
+
+const widgets = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, required: [size], properties: {size: {type: integer}}}
+          status: {type: object}
+`
+
+// writeGuards writes the configurations, and returns their folder and the arguments of init.
+func writeGuards(t *testing.T) (dir string, args []string) {
+	t.Helper()
+	dir = write(t, map[string]string{"config/webhooks.yaml": guards, "config/crd.yaml": widgets})
+	return dir, []string{"init", filepath.Join(dir, "config", "webhooks.yaml"), filepath.Join(dir, "config", "crd.yaml"), "--to", filepath.Join(dir, "webhooks.yaml")}
+}
+
+// wantInFile returns the content of a file, which must have texts.
+func wantInFile(t *testing.T, name string, texts ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range texts {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("%q is not in:\n%s", want, data)
+		}
+	}
+	return string(data)
+}
+
+// wantOnly checks that a folder has only these files and folders.
+func wantOnly(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !slices.Contains(names, entry.Name()) {
+			t.Errorf("there is %s", entry.Name())
+		}
+	}
+}
+
+// Without a program, init writes requests that reach the webhooks, twice the same, and says what it does not find.
+func TestInitWebhooks(t *testing.T) {
+	t.Parallel()
+	dir, args := writeGuards(t)
+	got := execute(t.Context(), nil, args...)
+	got.check(t, exit.Pass, "2 scenarios; not found: 3", "webhooks.yaml -- PROGRAM")
+	text := wantInFile(t, filepath.Join(dir, "webhooks.yaml"),
+		"name: webhooks.label.example.com", "name: webhooks.size.example.com", "- config/webhooks.yaml", "- config/crd.yaml",
+		"CREATE of ConfigMap, UPDATE of ConfigMap.", "CREATE of Widget, UPDATE of Widget, DELETE of Widget.", "team: blue", `guarded: "yes"`, "size: 4",
+		"# - label.example.com: its rules are for every kind", "# - size.example.com: widgets/status: only requests for the object itself",
+		"# - never.example.com: CREATE of Widget: no object found that reaches it",
+	)
+	if strings.Contains(text, "code:") {
+		t.Errorf("there are answers, and no program:\n%s", text)
+	}
+	wantOnly(t, dir, "config", "webhooks.yaml")
+	if err := os.Remove(filepath.Join(dir, "webhooks.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	execute(t.Context(), nil, args...).check(t, exit.Pass)
+	if again := wantInFile(t, filepath.Join(dir, "webhooks.yaml")); again != text {
+		t.Errorf("another file:\n%s\nwant:\n%s", again, text)
+	}
+}
+
+func TestInitWebhooksMisuse(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: a}\n"
+	const served = "clientConfig: {service: {namespace: a, name: a}}, sideEffects: None, admissionReviewVersions: [v1], "
+	const rule = "rules: [{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [configmaps]}]"
+	for name, test := range map[string]struct {
+		text, want string
+		args       []string
+	}{
+		"no YAML":        {head + "webhooks: [", ":4:", nil},
+		"no webhook":     {head + "webhooks: []", ":4:1: MutatingWebhookConfiguration a: there is no webhook", nil},
+		"no list":        {head + "webhooks: {}", ":4:1: MutatingWebhookConfiguration a: a field has another type", nil},
+		"no map":         {head + "webhooks:\n- a", ":4:1: MutatingWebhookConfiguration a: a field has another type", nil},
+		"no rules":       {head + "webhooks:\n- {name: a.example.com}", ":5:3: MutatingWebhookConfiguration a: webhook a.example.com has no rules", nil},
+		"a wrong type":   {head + "webhooks:\n- {name: 1}", ":4:1: MutatingWebhookConfiguration a: a field has another type", nil},
+		"a URL":          {head + "webhooks:\n- {name: a.example.com, clientConfig: {url: 'https://127.0.0.1:1'}, " + rule + "}", ":5:40: MutatingWebhookConfiguration a: webhook a.example.com is called at a URL", nil},
+		"the name twice": {head + "webhooks:\n- {name: a.example.com, " + rule + "}\n- {name: a.example.com, " + rule + "}", "two mutating webhooks have the name a.example.com", nil},
+		"a condition":    {head + "webhooks:\n- {name: a.example.com, " + served + rule + ",\n   matchConditions: [{name: a, expression: 'object.'}]}", ":6:32: MutatingWebhookConfiguration a: webhook a.example.com: matchConditions[0].expression", nil},
+		"a field":        {head + "webhooks:\n- {name: a.example.com, sideEfects: None, " + served + rule + "}", `did you mean "sideEffects"?`, nil},
+		"no schema": {head + "webhooks:\n- {name: a.example.com, " + served + rule + "}\n---\n" + widgets[:strings.Index(widgets, "    subresources")],
+			":15:5: CustomResourceDefinition widgets.example.com: spec.versions[0].schema", nil},
+		"policies too":    {head + "---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: a}}", ":1 has webhooks and ", nil},
+		"no such program": {head + "webhooks:\n- {name: a.example.com, " + served + rule + "}", `program "./none" cannot be run`, []string{"--", "./none"}},
+		"no program":      {head, "-- without a program", []string{"--"}},
+		"only a program":  {"{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}", "the files have no webhook configuration", []string{"--", "sh"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := write(t, map[string]string{"webhook.yaml": test.text})
+			got := execute(t.Context(), nil, append([]string{"init", filepath.Join(dir, "webhook.yaml"), "--to", filepath.Join(dir, "test.yaml")}, test.args...)...)
+			got.check(t, exit.Usage, test.want)
+			wantOnly(t, dir, "webhook.yaml")
+		})
+	}
+}
+
+// An interrupted init leaves no file.
+func TestInitWebhooksInterrupted(t *testing.T) {
+	t.Parallel()
+	dir, args := writeGuards(t)
+	for _, after := range []time.Duration{time.Second, 8 * time.Second} {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(after, cancel)
+		execute(ctx, nil, args...).check(t, exit.Interrupted)
+		cancel()
+		wantOnly(t, dir, "config")
+	}
 }

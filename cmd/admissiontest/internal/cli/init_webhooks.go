@@ -92,55 +92,36 @@ func (a *app) initWebhooks(ctx context.Context, f *initFlags, folder string, pro
 			return exit.New(exit.Infrastructure, fmt.Errorf("init: serve webhooks: %w", err))
 		}
 	}
-	if err := w.draft(ctx); err != nil {
-		return err
-	}
-	if err := w.answer(ctx); err != nil {
-		return err
-	}
-	if err := w.verify(ctx); err != nil {
-		return err
+	for _, next := range []func(context.Context) error{w.draft, w.answer, w.verify} {
+		if err := next(ctx); err != nil {
+			return err
+		}
 	}
 	documents := w.documents()
-	if len(documents) == 0 {
+	text, err := documentsText(documents)
+	switch {
+	case err != nil:
+		return fmt.Errorf("init: %w", err)
+	case len(documents) == 0:
 		return exit.New(exit.Nothing, fmt.Errorf("init: found no request:\n%s", strings.Join(w.missing, "\n")))
 	}
-	text, err := documentsText(documents)
-	if err != nil {
-		return fmt.Errorf("init: %w", err)
+	args := []string{"admissiontest", "run", f.to}
+	if f.version != "" {
+		args = append(args, "--k8s-version", f.version)
 	}
-	command := w.command()
-	return a.writeInit(f.to, w.header(command)+text+notFound("steps", w.missing), fmt.Sprintf("%d scenarios; not found: %d; to run them:\n%s", len(documents), len(w.missing), command))
-}
-
-// header returns the comment at the top of the file.
-func (w *webhookInit) header(command string) string {
-	text := "# The first scenarios of the webhooks, written by admissiontest init: requests that reach each of them. Run them:\n# " + command + "\n"
-	if w.flags.answers() {
-		text += "# Each code, message, warning and object is what the webhooks answer today: check that this is right.\n"
+	command := shellescape.QuoteCommand(slices.Concat(args, f.run.install.Args(), f.run.endpoints.Args(), f.run.program.Args()))
+	header := "# Each code, message, warning and object is what the webhooks answer today: check that this is right.\n"
+	if !f.answers() {
+		command, header = command+" -- PROGRAM", ""
 	}
-	return text
-}
-
-// command returns the command that runs the scenarios.
-func (w *webhookInit) command() string {
-	args := []string{"admissiontest", "run", w.flags.to}
-	if w.flags.version != "" {
-		args = append(args, "--k8s-version", w.flags.version)
-	}
-	args = slices.Concat(args, w.flags.run.install.Args(), w.flags.run.endpoints.Args(), w.flags.run.program.Args())
-	text := shellescape.QuoteCommand(args)
-	if !w.flags.answers() {
-		text += " -- PROGRAM"
-	}
-	return text
+	header = "# The first scenarios of the webhooks, written by admissiontest init: requests that reach each of them. Run them:\n# " + command + "\n" + header
+	return a.writeInit(f.to, header+text+notFound("steps", w.missing), fmt.Sprintf("%d scenarios; not found: %d; to run them:\n%s", len(documents), len(w.missing), command))
 }
 
 // read reads the webhooks, and chooses the files that scenarios can be given. The others are for --install.
 func (w *webhookInit) read(project *shipped.Project) error {
-	names := map[string]int{}
-	others := map[string]bool{}
 	var files []string
+	others := map[string]bool{}
 	for _, m := range project.Manifests {
 		switch {
 		case isWebhooks(m):
@@ -168,57 +149,44 @@ func (w *webhookInit) read(project *shipped.Project) error {
 			w.given = append(w.given, relative...)
 		}
 	}
-	area := notInNames.ReplaceAllString(strings.ToLower(strings.TrimSuffix(filepath.Base(w.flags.to), filepath.Ext(w.flags.to))), "")
-	for _, one := range w.all {
-		name := one.fields.Name
-		names[name]++
-		names[name+" "+string(one.phase)]++
-		one.scenario = cmp.Or(area, "webhooks") + "." + name
-	}
-	if len(w.all) == 0 {
-		return exit.Usagef("init: the webhook configurations have no webhook; want at least one")
-	}
-	for _, one := range w.all {
-		name := one.fields.Name
-		if names[name+" "+string(one.phase)] > 1 {
-			return one.errorf("name", "%d %s webhooks have the name %s; want a name of its own for each: calls cannot tell them apart", names[name+" "+string(one.phase)], one.phase, name)
-		}
-		if one.call = name; names[name] > 1 {
-			one.call = map[string]any{"webhook": name, "phase": string(one.phase)}
-			one.scenario += "." + string(one.phase)
-		}
-	}
 	return nil
 }
 
 // readWebhooks reads the webhooks of a configuration.
 func (w *webhookInit) readWebhooks(m shipped.Manifest) error {
-	if m.Object["apiVersion"] != admissionregistrationv1.SchemeGroupVersion.String() {
-		return (&initWebhook{manifest: m, at: "apiVersion"}).errorf("", "apiVersion is %v; want %s", m.Object["apiVersion"], admissionregistrationv1.SchemeGroupVersion)
+	var configuration admissionregistrationv1.MutatingWebhookConfiguration // it has all fields of the other kind
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Object, &configuration)
+	switch version := admissionregistrationv1.SchemeGroupVersion.String(); {
+	case configuration.APIVersion != version:
+		return misplaced(m, "apiVersion", fmt.Errorf("apiVersion is %v; want %s", m.Object["apiVersion"], version))
+	case err != nil:
+		return misplaced(m, "webhooks", fmt.Errorf("a field has another type: %w", err))
+	case len(configuration.Webhooks) == 0:
+		return misplaced(m, "webhooks", errors.New("there is no webhook; want at least one"))
 	}
-	list, isList := m.Object["webhooks"].([]any)
-	if m.Object["webhooks"] != nil && !isList {
-		return (&initWebhook{manifest: m, at: "webhooks"}).errorf("", "webhooks is no list; want a list of webhooks")
-	}
-	for i, item := range list {
-		one := &initWebhook{manifest: m, at: fmt.Sprintf("webhooks[%d]", i), phase: framework.Validating, namespaces: map[string]map[string]string{}}
-		if m.Object["kind"] == mutatingWebhooks {
+	area := notInNames.ReplaceAllString(strings.ToLower(strings.TrimSuffix(filepath.Base(w.flags.to), filepath.Ext(w.flags.to))), "")
+	for i, fields := range configuration.Webhooks {
+		one := &initWebhook{manifest: m, at: fmt.Sprintf("webhooks[%d]", i), fields: fields, phase: framework.Validating, namespaces: map[string]map[string]string{}}
+		if configuration.Kind == mutatingWebhooks {
 			one.phase = framework.Mutating
 		}
-		fields, isMap := item.(map[string]any)
-		if !isMap {
-			return one.errorf("", "the webhook is no map; want a map with name, rules and clientConfig")
-		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &one.fields); err != nil {
-			return one.errorf("", "a field of the webhook has another type: %w", err)
-		}
+		one.call, one.scenario = fields.Name, cmp.Or(area, "webhooks")+"."+fields.Name
 		switch {
-		case one.fields.Name == "":
+		case fields.Name == "":
 			return one.errorf("", "the webhook has no name; want one such as guard.example.com")
-		case len(one.fields.Rules) == 0:
-			return one.errorf("", "webhook %s has no rules, so no request reaches it; want at least one rule", one.fields.Name)
-		case one.fields.ClientConfig.URL != nil && !w.flags.answers():
-			return one.errorf("clientConfig.url", "webhook %s is called at a URL; to call it, init needs its program: add -- PROGRAM", one.fields.Name)
+		case len(fields.Rules) == 0:
+			return one.errorf("", "webhook %s has no rules, so no request reaches it; want at least one rule", fields.Name)
+		case fields.ClientConfig.URL != nil && !w.flags.answers():
+			return one.errorf("clientConfig.url", "webhook %s is called at a URL; to call it, init needs its program: add -- PROGRAM", fields.Name)
+		}
+		for _, other := range w.all {
+			if other.fields.Name == fields.Name && other.phase == one.phase {
+				return one.errorf("name", "two %s webhooks have the name %s; want a name of its own for each: calls cannot tell them apart", one.phase, fields.Name)
+			}
+			if other.fields.Name == fields.Name {
+				one.scenario += "." + string(one.phase)
+				one.call, other.call = map[string]any{"webhook": fields.Name, "phase": one.phase}, map[string]any{"webhook": fields.Name, "phase": other.phase}
+			}
 		}
 		w.all = append(w.all, one)
 	}
@@ -282,7 +250,7 @@ const policyOfWebhook = "webhook"
 
 // draft finds requests that reach the webhooks. Webhooks that select the same requests have the same.
 func (w *webhookInit) draft(ctx context.Context) (err error) {
-	w.note(fmt.Sprintf("finding requests that reach %d webhooks", len(w.all)))
+	w.note(fmt.Sprintf("finding requests that reach the webhooks: %d", len(w.all)))
 	server := &policy.Server{KubernetesVersion: w.flags.version}
 	defer func() { err = errors.Join(err, server.Close(ctx)) }()
 	known := map[string]policy.Draft{}
@@ -403,9 +371,6 @@ func (w *webhookInit) clusterScoped(u unstructured.Unstructured) bool {
 	return scope.IsCluster(u.GroupVersionKind().GroupKind())
 }
 
-// nameOfReference is the index of the name in what reference returns.
-const nameOfReference = 2
-
 // reference returns the fields of a step that name an object.
 func reference(manifest map[string]any) yaml.MapSlice {
 	u := unstructured.Unstructured{Object: manifest}
@@ -446,14 +411,14 @@ func (w *webhookInit) document(name string, h *initWebhook, steps []*initStep) y
 	for _, step := range steps {
 		requests = append(requests, step.String())
 		same := func(known map[string]any) bool { return reflect.DeepEqual(known, step.object) }
-		switch exists := slices.ContainsFunc(slices.Concat(given, created), same); {
-		case step.operation == "CREATE":
-			created = append(created, step.object)
-		case !exists && step.given:
+		switch {
+		case step.given && !slices.ContainsFunc(given, same):
 			given = append(given, step.object)
-		case !exists:
+		case !step.given && !slices.ContainsFunc(created, same):
 			created = append(created, step.object)
-			when = append(when, yaml.MapSlice{{Key: "create", Value: step.object}})
+			if step.operation != "CREATE" {
+				when = append(when, yaml.MapSlice{{Key: "create", Value: step.object}})
+			}
 		}
 		when = append(when, yaml.MapSlice{step.action, {Key: "then", Value: slices.Concat(step.answers, step.called)}})
 	}
@@ -485,13 +450,12 @@ func (w *webhookInit) documents() (all []yaml.MapSlice) {
 }
 
 func documentsText(documents []yaml.MapSlice) (string, error) {
-	texts := make([]string, len(documents))
-	for i, document := range documents {
-		text, err := yaml.Marshal(document)
-		if err != nil {
+	var text strings.Builder
+	encoder := yaml.NewEncoder(&text)
+	for _, document := range documents {
+		if err := encoder.Encode(document); err != nil {
 			return "", err
 		}
-		texts[i] = string(text)
 	}
-	return strings.Join(texts, "---\n"), nil
+	return text.String(), encoder.Close()
 }

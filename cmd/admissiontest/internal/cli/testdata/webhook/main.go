@@ -1,4 +1,4 @@
-// Command webhook is a webhook that adds a label to ConfigMaps, and can be broken in many ways.
+// Command webhook is a webhook that adds a label to ConfigMaps, and can be broken in many ways. It also checks sizes.
 package main
 
 import (
@@ -64,6 +64,28 @@ func main() {
 				"patch": []byte(`[{"op":"add","path":"/metadata/labels","value":{"by":"` + *label + `"}}]`),
 			},
 		})
+	})
+	http.HandleFunc("/validate", func(w http.ResponseWriter, r *http.Request) {
+		var review struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+			Request    struct {
+				UID       string `json:"uid"`
+				Namespace string `json:"namespace"`
+				Object    struct {
+					Spec struct {
+						Size int `json:"size"`
+					} `json:"spec"`
+				} `json:"object"`
+			} `json:"request"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		response := map[string]any{"uid": review.Request.UID, "allowed": true, "warnings": []string{"sizes are checked"}}
+		if review.Request.Object.Spec.Size == 4 {
+			response["allowed"] = false
+			response["status"] = map[string]any{"code": 403, "message": review.Request.Namespace + " allows no size of 4"}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": response})
 	})
 	http.HandleFunc("/panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	time.Sleep(*late)
