@@ -19,7 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/suites/policy"
 )
 
-// initFlags are the flags of init. Run are those of the runs in which it tries what it found.
+// initFlags are the flags of init. Run are the flags of the runs in which it tries what it found.
 type initFlags struct {
 	to, version string
 	run         runFlags

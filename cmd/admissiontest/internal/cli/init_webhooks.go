@@ -317,9 +317,9 @@ func (w *webhookInit) take(h *initWebhook, draft policy.Draft) {
 		if c.Namespace != "" {
 			h.namespaces[c.Namespace] = draft.Namespaces[c.Namespace]
 		}
-		step.object = w.place(before, c.Namespace, step.operation)
+		step.object = w.inScenario(before, c.Namespace, step.operation)
 		for _, known := range created { // one object is enough, if only the name differs
-			if renamed := w.place(before, c.Namespace, "CREATE"); reflect.DeepEqual(withName(renamed, ""), withName(known, "")) {
+			if renamed := w.inScenario(before, c.Namespace, "CREATE"); reflect.DeepEqual(withName(renamed, ""), withName(known, "")) {
 				step.object = known
 			}
 		}
@@ -340,8 +340,8 @@ func (w *webhookInit) take(h *initWebhook, draft policy.Draft) {
 	}
 }
 
-// place returns an object as it is in a scenario: in the namespace of a case, or with a name that no other scenario has.
-func (w *webhookInit) place(manifest map[string]any, namespace, operation string) map[string]any {
+// inScenario returns an object as it is in a scenario: in the namespace of a case, or with a name that no other scenario has.
+func (w *webhookInit) inScenario(manifest map[string]any, namespace, operation string) map[string]any {
 	u := unstructured.Unstructured{Object: runtime.DeepCopyJSON(manifest)}
 	switch {
 	case w.clusterScoped(u):

@@ -112,3 +112,18 @@ func TestDraftOfEmptyValues(t *testing.T) {
 		t.Errorf("namespaces: %s", got)
 	}
 }
+
+// A message of an API server says which field an object lacks. A word that is no field, or a field that it has, is none.
+func TestLacking(t *testing.T) {
+	field := map[string]any{"type": "object"}
+	m := &maker{schemas: map[string]map[string]any{"spec": {"properties": map[string]any{"defaultBackend": field, "rules": field}}}}
+	has := map[string]any{"spec": map[string]any{"defaultBackend": map[string]any{}}}
+	for message, want := range map[string]string{
+		"either `defaultBackend` or `rules` must be specified": "spec.rules",
+		"Invalid value: null": "",
+	} {
+		if got := m.lacking(has, Path{"spec"}, message).String(); got != want {
+			t.Errorf("%s: got %q, want %q", message, got, want)
+		}
+	}
+}
