@@ -17,10 +17,10 @@ func TestInitWebhooksOfProgram(t *testing.T) {
 	dir, args := writeGuards(t)
 	program := slices.Concat(w.endpoint, []string{"--", w.path, "--address", w.address, "--certs={cert-dir}"})
 	written := filepath.Join(dir, "webhooks.yaml")
-	execute(t.Context(), nil, slices.Concat(args, program)...).check(t, exit.Pass, "2 scenarios; not found: 3", w.endpoint[1], "-- "+w.path)
+	execute(t.Context(), nil, slices.Concat(args, program)...).check(t, exit.Pass, "3 scenarios; not found: 3", w.endpoint[1], "-- "+w.path)
 	wantInFile(t, written, "by: guard", "code: 403", "message: allows no size of 4", "- sizes are checked", "  given:\n", "-- "+w.path)
 	run := slices.Concat([]string{"run", written}, program)
-	if got := execute(t.Context(), nil, run...); !strings.Contains(got.stdout, "2 pass, 0 fail") {
+	if got := execute(t.Context(), nil, run...); !strings.Contains(got.stdout, "3 pass, 0 fail") {
 		t.Errorf("the file does not pass: %s\n%s", got.stdout, got.stderr)
 	}
 	configuration := filepath.Join(dir, "config", "webhooks.yaml")

@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
@@ -113,6 +113,12 @@ webhooks:
   admissionReviewVersions: [v1]
   matchConditions: [{name: never, expression: "object.spec.size > 3 && object.spec.size < 2"}]
   rules: [{operations: [CREATE], apiGroups: [example.com], apiVersions: [v1], resources: [widgets]}]
+- name: kept.example.com
+  clientConfig: {service: {namespace: guard-system, name: guard, path: /validate}}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  objectSelector: {matchExpressions: [{key: kept, operator: Exists}]}
+  rules: [{operations: [DELETE], apiGroups: [""], apiVersions: [v1], resources: [secrets]}]
 `
 
 const widgets = `apiVersion: apiextensions.k8s.io/v1
@@ -176,10 +182,10 @@ func TestInitWebhooks(t *testing.T) {
 	t.Parallel()
 	dir, args := writeGuards(t)
 	got := execute(t.Context(), nil, args...)
-	got.check(t, exit.Pass, "2 scenarios; not found: 3", "webhooks.yaml -- PROGRAM")
+	got.check(t, exit.Pass, "3 scenarios; not found: 3", "webhooks.yaml -- PROGRAM")
 	text := wantInFile(t, filepath.Join(dir, "webhooks.yaml"),
 		"name: webhooks.label.example.com", "name: webhooks.size.example.com", "- config/webhooks.yaml", "- config/crd.yaml",
-		"CREATE of ConfigMap, UPDATE of ConfigMap.", "CREATE of Widget, UPDATE of Widget, DELETE of Widget.", "team: blue", `guarded: "yes"`, "size: 4",
+		"CREATE of ConfigMap, UPDATE of ConfigMap.", "CREATE of Widget, UPDATE of Widget, DELETE of Widget.", "kept.example.com: DELETE of Secret.", "team: blue", `guarded: "yes"`, "size: 4",
 		"# - label.example.com: its rules are for every kind", "# - size.example.com: widgets/status: only requests for the object itself",
 		"# - never.example.com: CREATE of Widget: no object found that reaches it",
 	)
@@ -235,11 +241,26 @@ func TestInitWebhooksMisuse(t *testing.T) {
 func TestInitWebhooksInterrupted(t *testing.T) {
 	t.Parallel()
 	dir, args := writeGuards(t)
-	for _, after := range []time.Duration{time.Second, 8 * time.Second} {
+	for _, after := range []string{"finding requests", "sending the requests"} {
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(after, cancel)
-		execute(ctx, nil, args...).check(t, exit.Interrupted)
+		a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: cancelAt{after, cancel}}, catalogue: fixture()}
+		if code := a.main(ctx, args); code != exit.Interrupted {
+			t.Errorf("interrupted after %q: exit code %d; want %d", after, code, exit.Interrupted)
+		}
 		cancel()
 		wantOnly(t, dir, "config")
 	}
+}
+
+// cancelAt is a writer that calls cancel when a text is written.
+type cancelAt struct {
+	text   string
+	cancel func()
+}
+
+func (c cancelAt) Write(data []byte) (int, error) {
+	if strings.Contains(string(data), c.text) {
+		c.cancel()
+	}
+	return len(data), nil
 }

@@ -243,7 +243,7 @@ func (d *drafter) prepare(ctx context.Context, t *drafted) error {
 		})
 	}
 	var all []*try
-	objects := append([]map[string]any{t.base}, t.edits(t.base, d.readings)...)
+	objects := append(d.subject.labelled(t.base), t.edits(t.base, d.readings)...)
 	for _, p := range d.spaces {
 		for _, o := range objects[:min(len(objects), mostTries/len(d.spaces))] {
 			all = append(all, &try{operation: admission.Create, space: p, manifest: o})
@@ -257,7 +257,7 @@ func (d *drafter) prepare(ctx context.Context, t *drafted) error {
 	}
 	if matching(false, admission.Update, admission.Delete) {
 		old := slices.DeleteFunc(slices.Clone(d.readings), func(r reading) bool { return !r.old })
-		objects := append([]map[string]any{t.base}, t.edits(t.base, old)...)
+		objects := append(d.subject.labelled(t.base), t.edits(t.base, old)...)
 		for i, p := range d.spaces {
 			for n, o := range objects[:min(len(objects), mostStored)] {
 				if err := d.store(ctx, t, &try{space: p, manifest: renamed(o, fmt.Sprintf("%s-%d", anExample, i*mostStored+n))}); err != nil {

@@ -82,25 +82,8 @@ func (s Subject) namespaces() []map[string]string {
 			all = append(all, labels)
 		}
 	}
-	for _, m := range s.Policies {
-		for _, in := range []string{"matchConstraints", "matchResources"} {
-			found, _, _ := unstructured.NestedMap(m.Object, "spec", in, "namespaceSelector")
-			var selector metav1.LabelSelector
-			if runtime.DefaultUnstructuredConverter.FromUnstructured(found, &selector) != nil {
-				continue
-			}
-			labels := map[string]string{}
-			maps.Copy(labels, selector.MatchLabels)
-			for _, each := range selector.MatchExpressions {
-				switch {
-				case each.Operator == metav1.LabelSelectorOpIn && len(each.Values) > 0:
-					labels[each.Key] = each.Values[0]
-				case each.Operator == metav1.LabelSelectorOpExists:
-					labels[each.Key] = anExample
-				}
-			}
-			add(labels)
-		}
+	for _, labels := range s.selected("namespaceSelector") {
+		add(labels)
 	}
 	for _, p := range s.List() {
 		for _, text := range p.expressions() {
@@ -116,7 +99,52 @@ func (s Subject) namespaces() []map[string]string {
 	return all
 }
 
-// mostSpaces limits the namespaces.
+// selected returns labels that the selectors of policies and bindings in a field ask for.
+func (s Subject) selected(field string) []map[string]string {
+	var all []map[string]string
+	for _, m := range s.Policies {
+		for _, in := range []string{"matchConstraints", "matchResources"} {
+			found, _, _ := unstructured.NestedMap(m.Object, "spec", in, field)
+			var selector metav1.LabelSelector
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(found, &selector) != nil {
+				continue
+			}
+			labels := map[string]string{}
+			maps.Copy(labels, selector.MatchLabels)
+			for _, each := range selector.MatchExpressions {
+				switch {
+				case each.Operator == metav1.LabelSelectorOpIn && len(each.Values) > 0:
+					labels[each.Key] = each.Values[0]
+				case each.Operator == metav1.LabelSelectorOpExists:
+					labels[each.Key] = anExample
+				}
+			}
+			all = append(all, labels)
+		}
+	}
+	return all
+}
+
+// labelled returns an object, and copies with the labels that objectSelectors ask for.
+func (s Subject) labelled(manifest map[string]any) []map[string]any {
+	all := []map[string]any{manifest}
+	for _, labels := range s.selected("objectSelector") {
+		u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(manifest)}
+		both := u.GetLabels()
+		if len(labels) == 0 {
+			continue
+		}
+		if both == nil {
+			both = map[string]string{}
+		}
+		maps.Copy(both, labels)
+		u.SetLabels(both)
+		all = append(all, u.Object)
+	}
+	return all[:min(len(all), mostSpaces)]
+}
+
+// mostSpaces limits the namespaces, and the labelled copies.
 const mostSpaces = 6
 
 // namespaceLabels returns the labels of the namespace that an expression reads: also that with its name.

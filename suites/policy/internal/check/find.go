@@ -100,7 +100,9 @@ func (d *drafter) starts(ctx context.Context, t *drafted, operation admission.Op
 	}
 	if operation == admission.Create {
 		for _, p := range d.spaces {
-			add(p, nil, t.base)
+			for _, manifest := range d.subject.labelled(t.base) {
+				add(p, nil, manifest)
+			}
 		}
 		return all, nil
 	}
