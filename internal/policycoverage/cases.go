@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // mostTried limits the requests that are tried for a survivor.
@@ -94,7 +95,7 @@ func findCases(ctx context.Context, options engine.Options, survivors []*mutantR
 	}
 	for _, run := range survivors {
 		for _, r := range tried[run] {
-			if found := r.notices(run); found != nil {
+			if found := r.notices(run); found != nil && (options.ShowSecrets || !r.hasSecrets()) {
 				run.into.Survivors[run.survivor].Case = found
 				break
 			}
@@ -318,6 +319,12 @@ func (r *request) notices(run *mutantRun) map[string]any {
 		found["subresource"] = step.Subresource
 	}
 	return found
+}
+
+// hasSecrets reports whether a report does not show values of the request: of a Secret, or of the extra fields of a user.
+func (r *request) hasSecrets() bool {
+	user := r.of.When[len(r.of.When)-1].As
+	return user != nil && len(user.Extra) > 0 || redact.HoldsSecrets(map[string]any{"kind": map[string]any{"kind": r.object["kind"]}})
 }
 
 // written returns an object as in a PolicyTest, and its namespace there.
