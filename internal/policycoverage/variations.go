@@ -17,7 +17,7 @@ import (
 
 // words are what expressions name.
 type words struct {
-	// children are the fields and keys of each field, or of the object itself if that is "". Those of items are what a variable has.
+	// children are the fields and keys of each field, or of the object itself if that is "". The children of items are what a variable has.
 	children map[string]map[string]bool
 	// names are all fields and keys, and changed what the part names that a mutant changes: fields, keys, texts and numbers.
 	names, changed map[string]bool

@@ -252,7 +252,7 @@ func TestInitWebhooksInterrupted(t *testing.T) {
 	}
 }
 
-// cancelAt is a writer that calls cancel when a text is written.
+// cancelAt is a writer that calls cancel when a string is written.
 type cancelAt struct {
 	text   string
 	cancel func()
