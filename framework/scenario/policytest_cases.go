@@ -117,7 +117,7 @@ func (r *policyRequest) compose() Step {
 	switch r.operation {
 	case operationUpdate:
 		r.sent = []string{"patch", "merge"}
-		return Step{Patch: &Patch{ObjectReference: reference, Merge: mergePatch(r.old.prepared, manifest)}}
+		return Step{Patch: &Patch{ObjectReference: reference, Merge: object.MergePatch(r.old.prepared, manifest)}}
 	case operationDelete:
 		r.sent = []string{"delete"}
 		return Step{Delete: &Delete{ObjectReference: reference}}
@@ -125,29 +125,6 @@ func (r *policyRequest) compose() Step {
 		r.sent = []string{"create"}
 		return Step{Create: manifest}
 	}
-}
-
-// mergePatch returns the JSON Merge Patch (RFC 7386) from one map to another.
-func mergePatch(from, to map[string]any) map[string]any {
-	patch := map[string]any{}
-	for key := range from {
-		if _, ok := to[key]; !ok {
-			patch[key] = nil
-		}
-	}
-	for key, after := range to {
-		before, had := from[key]
-		inner, isMapping := after.(map[string]any)
-		old, wasMapping := before.(map[string]any)
-		switch {
-		case had && reflect.DeepEqual(before, after):
-		case isMapping && wasMapping:
-			patch[key] = mergePatch(old, inner)
-		default:
-			patch[key] = after
-		}
-	}
-	return patch
 }
 
 // describe sets the name and the requirement of a request. Several is true if its case has other

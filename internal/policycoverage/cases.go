@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,10 +14,12 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
@@ -54,22 +57,17 @@ type finding struct {
 }
 
 // findCases looks for cases that notice survivors: requests of the cases with one change each, of what the changed expression
-// names. Each is sent with the mutant, and twice with the unchanged policies: an answer that differs there says nothing.
+// names. Each is sent with the mutant, and twice with the unchanged policies: an answer that differs there says nothing. The survivors
+// of a test follow each other.
 func findCases(ctx context.Context, options engine.Options, survivors []*mutantRun) error {
 	f := &finding{options: options, into: map[string]func(*answer){}}
-	byTest := map[*test][]*mutantRun{}
-	var order []*test
-	for _, run := range survivors {
-		if byTest[run.test] == nil {
-			order = append(order, run.test)
-		}
-		byTest[run.test] = append(byTest[run.test], run)
-	}
 	tried := map[*mutantRun][]*request{}
-	for _, t := range order {
+	for left := survivors; len(left) > 0; {
+		t := left[0].test
 		known := map[string]*request{} // by what is sent
 		var all []*request
-		for _, run := range byTest[t] {
+		for ; len(left) > 0 && left[0].test == t; left = left[1:] {
+			run := left[0]
 			tried[run] = run.requests(known)
 			f.send(t, run, tried[run], func(r *request, a *answer) { r.mutants[run] = a })
 			for _, r := range tried[run] {
@@ -79,7 +77,7 @@ func findCases(ctx context.Context, options engine.Options, survivors []*mutantR
 			}
 		}
 		for i := range 2 {
-			f.send(t, &mutantRun{}, all, func(r *request, a *answer) { r.unchanged[i] = a })
+			f.send(t, nil, all, func(r *request, a *answer) { r.unchanged[i] = a })
 		}
 	}
 	if len(f.copies) == 0 {
@@ -174,29 +172,20 @@ func baseOf(s scenario.Scenario, index int, c scenario.Case) *request {
 
 // patched applies a JSON merge patch. Nil means that it cannot be applied.
 func patched(old, patch map[string]any) map[string]any {
-	return ofJSON(old, patch, jsonpatch.MergePatch)
-}
-
-// between returns the JSON merge patch from one object to another.
-func between(old, object map[string]any) map[string]any {
-	return ofJSON(old, object, jsonpatch.CreateMergePatch)
-}
-
-func ofJSON(first, second map[string]any, do func(first, second []byte) ([]byte, error)) map[string]any {
-	a, err := json.Marshal(first)
-	b, wrong := json.Marshal(second)
-	if err != nil || wrong != nil || first == nil {
+	before, err := json.Marshal(old)
+	change, wrong := json.Marshal(patch)
+	if err != nil || wrong != nil {
 		return nil
 	}
-	text, err := do(a, b)
-	var out unstructured.Unstructured
+	after, err := jsonpatch.MergePatch(before, change)
 	if err != nil {
 		return nil
 	}
-	if err := json.Unmarshal(text, &out.Object); err != nil {
+	var out map[string]any
+	if err := utiljson.Unmarshal(after, &out); err != nil { // which reads integers as such
 		return nil
 	}
-	return out.Object
+	return out
 }
 
 // with returns a copy of the request with one change.
@@ -212,7 +201,7 @@ func (r *request) with(change variation, known map[string]*request) *request {
 	return known[string(key)]
 }
 
-// send adds copies of requests, with a mutant or with the unchanged policies.
+// send adds copies of requests, with a mutant or, if that is nil, with the unchanged policies.
 func (f *finding) send(t *test, run *mutantRun, all []*request, into func(*request, *answer)) {
 	for i, s := range t.scenarios {
 		var cases []scenario.Case
@@ -228,7 +217,7 @@ func (f *finding) send(t *test, run *mutantRun, all []*request, into func(*reque
 				step.Create = r.object
 			} else {
 				patch := *step.Patch
-				patch.Merge, step.Patch = between(r.old, r.object), &patch
+				patch.Merge, step.Patch = object.MergePatch(r.old, r.object), &patch
 			}
 			f.into[c.Name] = func(a *answer) { into(r, a) }
 			cases = append(cases, c)
@@ -238,7 +227,7 @@ func (f *finding) send(t *test, run *mutantRun, all []*request, into func(*reque
 		}
 		s.Metadata.Name = fmt.Sprintf("tried-%d.%s", len(f.copies), s.Metadata.Name)
 		s.Cases = cases
-		if run.test != nil {
+		if run != nil {
 			s.Spec.Given = slices.Clone(s.Spec.Given)
 			s.Spec.Given[run.index] = run.manifest
 		}
@@ -248,6 +237,9 @@ func (f *finding) send(t *test, run *mutantRun, all []*request, into func(*reque
 
 // note notes the answer to one request.
 func (f *finding) note(name string, result framework.Result) {
+	if code := result.Status.Code; code == 0 || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
+		return // the API server did not decide
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if into := f.into[name]; into != nil {
@@ -300,15 +292,17 @@ func (r *request) notices(run *mutantRun) map[string]any {
 		found["warned"] = as.warnings
 	case !slices.Equal(as.warnings, with.warnings):
 		found["warned"] = false
+	case !strings.HasPrefix(fmt.Sprint(run.manifest["kind"]), mutatingPolicy):
+		return nil // something else has changed the object
 	default:
-		found["mutated"] = withAbsent(between(with.object, as.object))
+		found["mutated"] = withAbsent(object.MergePatch(with.object, as.object))
 	}
 	step := r.of.When[len(r.of.When)-1]
 	if step.As != nil {
 		found["as"] = step.As
 	}
-	object, namespace := written(r.object)
-	found["object"] = object
+	manifest, namespace := written(r.object)
+	found["object"] = manifest
 	if namespace != "" {
 		found["namespace"] = namespace
 	}
@@ -329,15 +323,15 @@ func (r *request) hasSecrets() bool {
 
 // written returns an object as in a PolicyTest, and its namespace there.
 func written(manifest map[string]any) (map[string]any, string) {
-	object := unescaped(manifest).Object
-	metadata, _ := object["metadata"].(map[string]any)
+	copied := unescaped(manifest).Object
+	metadata, _ := copied["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
 	name, is := strings.CutPrefix(namespace, "$(namespace.")
 	if !is {
-		return object, ""
+		return copied, ""
 	}
 	delete(metadata, "namespace")
-	return object, strings.TrimSuffix(name, ")")
+	return copied, strings.TrimSuffix(name, ")")
 }
 
 // withAbsent returns a merge patch as an expectation: what it removes is absent.

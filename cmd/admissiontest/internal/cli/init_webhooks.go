@@ -23,6 +23,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/scope"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/userfile"
@@ -303,9 +304,9 @@ func (w *webhookInit) take(h *initWebhook, draft policy.Draft) {
 	}
 	var created []map[string]any
 	for _, c := range draft.Cases {
-		object, _ := c.Object[0].(map[string]any)
-		step := &initStep{operation: cmp.Or(c.Operation, "CREATE"), kind: fmt.Sprint(object["kind"]), called: yaml.MapSlice{{Key: "calls", Value: map[string]any{"include": []any{h.call}}}}}
-		before := object
+		after, _ := c.Object[0].(map[string]any)
+		step := &initStep{operation: cmp.Or(c.Operation, "CREATE"), kind: fmt.Sprint(after["kind"]), called: yaml.MapSlice{{Key: "calls", Value: map[string]any{"include": []any{h.call}}}}}
+		before := after
 		if len(c.Old) > 0 {
 			step.operation = "UPDATE"
 			before, _ = c.Old[0].(map[string]any)
@@ -328,7 +329,7 @@ func (w *webhookInit) take(h *initWebhook, draft policy.Draft) {
 			created = append(created, step.object)
 			step.action = yaml.MapItem{Key: "create", Value: step.object}
 		case "UPDATE":
-			merge := mergePatch(withName(before, ""), withName(object, ""))
+			merge := object.MergePatch(withName(before, ""), withName(after, ""))
 			if len(merge) == 0 {
 				merge = map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/changed": "by-an-update"}}}
 			}
@@ -379,28 +380,6 @@ func reference(manifest map[string]any) yaml.MapSlice {
 		fields = append(fields, yaml.MapItem{Key: "namespace", Value: u.GetNamespace()})
 	}
 	return fields
-}
-
-// mergePatch returns the JSON Merge Patch from one object to another.
-func mergePatch(before, after map[string]any) map[string]any {
-	patch := map[string]any{}
-	for key := range before {
-		if _, stays := after[key]; !stays {
-			patch[key] = nil
-		}
-	}
-	for key, value := range after {
-		old, wasMap := before[key].(map[string]any)
-		now, isMap := value.(map[string]any)
-		if wasMap && isMap {
-			if inner := mergePatch(old, now); len(inner) > 0 {
-				patch[key] = inner
-			}
-		} else if !reflect.DeepEqual(before[key], value) {
-			patch[key] = value
-		}
-	}
-	return patch
 }
 
 // document returns a scenario with steps.

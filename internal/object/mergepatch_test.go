@@ -1,4 +1,4 @@
-package scenario
+package object
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ func TestMergePatch(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same values in each run
 	for range 2000 {
 		from, to := randomMapping(random, 3), randomMapping(random, 3)
-		patch := mergePatch(from, to)
+		patch := MergePatch(from, to)
 		patched, err := jsonpatch.MergePatch(encoded(t, from), encoded(t, patch))
 		if err != nil {
 			t.Fatal(err)
