@@ -37,7 +37,8 @@ type MutateOptions struct {
 
 // Mutate runs the cases of the PolicyTests among the scenarios of options with mutants of their policies, all at the same
 // time, and returns those that no case notices. Beside the mutants of a test, its cases also run with the unchanged policies: if one
-// does not pass there, nothing is known about the mutants.
+// does not pass there, nothing is known about the mutants. If the search for cases that notice survivors fails, the mutants are
+// returned with the error.
 func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([]report.Mutants, error) {
 	passed := map[string]bool{}
 	for _, outcome := range which.Before.Outcomes {
@@ -87,15 +88,13 @@ func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([
 			survivors = append(survivors, run)
 		}
 	}
-	if err := findCases(ctx, options, survivors); err != nil {
-		return nil, err
-	}
+	err = findCases(ctx, options, survivors)
 	for _, m := range all {
 		slices.SortStableFunc(m.Survivors, func(a, b report.Survivor) int {
 			return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
 		})
 	}
-	return all, nil
+	return all, err
 }
 
 // choose returns the mutants that run, in their order.
