@@ -34,7 +34,7 @@ type TypeWarning struct {
 // policies. Its methods are safe for concurrent use. The zero value is ready.
 type TypeChecker struct {
 	mu      sync.Mutex
-	known   map[string][]TypeWarning
+	known   map[string]map[schema.GroupVersionKind][]TypeWarning // by the policy and the version of a schema
 	schemas map[string]*spec.Schema
 }
 
@@ -61,19 +61,20 @@ func (c *TypeChecker) Check(a *Admission, of Checked) ([]TypeWarning, error) {
 	defer c.mu.Unlock()
 	var all []TypeWarning
 	for _, p := range a.policies {
-		text, err := json.Marshal([]any{of.Kind, of.Version, p.kind, p.name, p.spec})
+		text, err := json.Marshal([]any{of.Version, p.kind, p.name, p.spec})
 		if err != nil {
 			return nil, err
 		}
-		warnings, known := c.known[string(text)]
+		warnings, known := c.known[string(text)][of.Kind]
 		if !known {
-			if warnings, err = p.typeCheck(of, c.resolver(of.Client)); err != nil {
+			checked, err := p.typeCheck(of, c.resolver(of.Client))
+			if err != nil {
 				return nil, err
 			}
 			if c.known == nil {
-				c.known = map[string][]TypeWarning{}
+				c.known = map[string]map[schema.GroupVersionKind][]TypeWarning{}
 			}
-			c.known[string(text)] = warnings
+			c.known[string(text)], warnings = checked, checked[of.Kind]
 		}
 		all = append(all, warnings...)
 	}
@@ -148,36 +149,46 @@ func (p *policy) kinds(resources runtime.EquivalentResourceMapper) []schema.Grou
 	return all
 }
 
-// typeCheck checks the expressions of a policy for one of the kinds of its rules: first the variables.
-func (p *policy) typeCheck(of Checked, schemas resolver.SchemaResolver) ([]TypeWarning, error) {
+// typeCheck checks the expressions of a policy, first the variables, and returns the warnings for each kind of its rules
+// that has a schema. One of these must be the kind that is asked for, if it is one of the rules.
+func (p *policy) typeCheck(of Checked, schemas resolver.SchemaResolver) (map[schema.GroupVersionKind][]TypeWarning, error) {
 	kinds := p.kinds(of.Resources)
 	if len(kinds) > mostKinds || !slices.Contains(kinds, of.Kind) {
-		return nil, nil
+		return map[schema.GroupVersionKind][]TypeWarning{of.Kind: nil}, nil
 	}
-	if _, err := schemas.ResolveSchema(of.Kind); err != nil {
-		return nil, fmt.Errorf("read the schema of %s: %w", of.Kind.Kind, err) // the checker would ignore it, as it may for other kinds
+	checked := map[schema.GroupVersionKind][]TypeWarning{}
+	for _, kind := range kinds {
+		switch _, err := schemas.ResolveSchema(kind); {
+		case err == nil:
+			checked[kind] = nil
+		case kind == of.Kind:
+			return nil, fmt.Errorf("read the schema of %s: %w", kind.Kind, err) // the checker would ignore it, as it may for other kinds
+		}
 	}
 	checker := &validating.TypeChecker{SchemaResolver: schemas, RestMapper: kindsOf{resources: of.Resources}}
 	only := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	only.Spec.ParamKind, only.Spec.Variables, only.Spec.MatchConstraints = p.spec.ParamKind, p.spec.Variables, p.spec.MatchConstraints
 	context := checker.CreateContext(only)
-	// The checker adds a number to the names of types.
-	numbered := regexp.MustCompile(`\b` + regexp.QuoteMeta(of.Kind.Kind) + `\d+`)
-	check := func(list []typedExpression) (warnings []TypeWarning) {
+	check := func(list []typedExpression) (found bool) {
 		for _, e := range list {
 			results := slices.DeleteFunc(checker.CheckExpression(context, e.expression), func(r *validating.TypeCheckingResult) bool { return r.Issues == nil })
-			at := slices.IndexFunc(results, func(r *validating.TypeCheckingResult) bool { return r.GVK == of.Kind })
-			if len(results) == len(kinds) && at >= 0 {
-				warnings = append(warnings, TypeWarning{p.kind, p.name, e.field, of.Kind, numbered.ReplaceAllString(results[at].Issues.Error(), of.Kind.Kind)})
+			if len(results) < len(kinds) {
+				continue
+			}
+			found = true
+			for _, r := range results {
+				// The checker adds a number to the names of types.
+				numbered := regexp.MustCompile(`\b` + regexp.QuoteMeta(r.GVK.Kind) + `\d+`)
+				checked[r.GVK] = append(checked[r.GVK], TypeWarning{p.kind, p.name, e.field, r.GVK, numbered.ReplaceAllString(r.Issues.Error(), r.GVK.Kind)})
 			}
 		}
-		return warnings
+		return found
 	}
 	variables, others := p.typed()
-	if warnings := check(variables); len(warnings) > 0 {
-		return warnings, nil
+	if !check(variables) {
+		check(others)
 	}
-	return check(others), nil
+	return checked, nil
 }
 
 // typedExpression is an expression of a policy that is checked.

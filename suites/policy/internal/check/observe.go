@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -340,24 +341,50 @@ func (b *bench) grant(ctx context.Context, cases []*Case) error {
 	return b.sandbox.Grant(ctx, requests)
 }
 
-// send sends the requests of cases, several at the same time.
+// send sends the requests of cases, several at the same time. Dry runs of the same request are sent once: samples often
+// differ only in what a variant of them leaves out.
 func (b *bench) send(ctx context.Context, cases []*Case, into func(*Case) *framework.Result) error {
+	requests, err := byRequest(cases)
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(inParallel)
-	for _, c := range cases {
+	for _, same := range requests {
 		group.Go(func() error {
-			result, err := b.granted(ctx, c.Request)
+			result, err := b.granted(ctx, same[0].Request)
 			if errors.Is(err, framework.ErrNotServed) { // such as a subresource: the API server cannot accept it
 				result.Status.Code, result.Status.Message, err = http.StatusNotFound, err.Error(), nil
 			}
-			*into(c) = result
+			for _, c := range same {
+				*into(c) = result
+			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", c.What, err)
+				return fmt.Errorf("%s: %w", same[0].What, err)
 			}
 			return nil
 		})
 	}
 	return group.Wait()
+}
+
+// byRequest returns cases with those dry runs together that are the same request.
+func byRequest(cases []*Case) ([][]*Case, error) {
+	var requests [][]*Case
+	known := map[string]int{}
+	for _, c := range cases {
+		text, err := json.Marshal(c.Request)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.What, err)
+		}
+		i, found := known[string(text)]
+		if !found || !c.Request.DryRun {
+			i = len(requests)
+			requests, known[string(text)] = append(requests, nil), i
+		}
+		requests[i] = append(requests[i], c)
+	}
+	return requests, nil
 }
 
 // grantLimit is how long an API server may take to know a new role.

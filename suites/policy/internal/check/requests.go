@@ -69,16 +69,16 @@ func (b *bench) before(ctx context.Context) error {
 			first = append(first, b.create(Fixes, s, s.fix, "with its fix"))
 		}
 	}
-	if err := b.grant(ctx, first); err != nil {
+	if err := b.readSchemas(ctx, served); err != nil {
+		return err
+	}
+	if err := b.grant(ctx, slices.Concat(first, b.subresources(served))); err != nil {
 		return err
 	}
 	if err := b.send(ctx, first, before); err != nil {
 		return err
 	}
 	if err := b.resendable(ctx, first); err != nil {
-		return err
-	}
-	if err := b.readSchemas(ctx, served); err != nil {
 		return err
 	}
 	specs, err := b.on.kindsBySpec(ctx)
