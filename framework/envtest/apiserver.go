@@ -64,7 +64,9 @@ func (s *Server) configureAPIServer(server *envtest.APIServer, options Options, 
 			return fmt.Errorf("write credentials of kube-apiserver: %w", err)
 		}
 	}
-	maps.Copy(flags, s.Audit.flags)
+	if s.Audit != nil {
+		maps.Copy(flags, s.Audit.flags)
+	}
 	if err := s.addProfile(flags, options.Profile); err != nil {
 		return err
 	}

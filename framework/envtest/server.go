@@ -74,6 +74,9 @@ type Options struct {
 	// ObservePlugins makes the server record the calls of its admission plugins: see framework.Audit. The error of
 	// Start is an ErrCannotObserve if the kube-apiserver of BinaryAssetsDirectory or KUBEBUILDER_ASSETS cannot.
 	ObservePlugins bool
+	// NoAudit turns the audit log off, which costs a server with many requests time, and its user memory: Server.Audit
+	// is nil. It cannot be true with ObservePlugins.
+	NoAudit bool
 	// Parallel is how many scenarios use the server at the same time. Start fails if the limit of file
 	// descriptors is too low for them. 0 means 1.
 	Parallel int
@@ -104,7 +107,7 @@ type Server struct {
 	Config *rest.Config
 	// KubeConfig is Config as the content of a kubeconfig file.
 	KubeConfig []byte
-	// Audit reads the audit log of the server.
+	// Audit reads the audit log of the server. It is nil with Options.NoAudit.
 	Audit *Audit
 
 	// Environment is controller-runtime's, whose ControlPlane runs; BinaryAssetsDirectory is the directory of its
@@ -151,14 +154,19 @@ func (s *Server) start(ctx context.Context, options Options, programs binaries.A
 	if options.ObservePlugins && !programs.ObservesPlugins {
 		return ErrCannotObserve
 	}
+	if options.ObservePlugins && options.NoAudit {
+		return errors.New("the calls of admission plugins are in the audit log: set only one of ObservePlugins and NoAudit")
+	}
 	if s.supervision, err = supervise(); err != nil {
 		return err
 	}
 	if err := os.Mkdir(s.files(), 0o700); err != nil {
 		return fmt.Errorf("make a folder for the files of kube-apiserver: %w", err)
 	}
-	if s.Audit, err = startAudit(s.files(), options.ObservePlugins); err != nil {
-		return err
+	if !options.NoAudit {
+		if s.Audit, err = startAudit(s.files(), options.ObservePlugins); err != nil {
+			return err
+		}
 	}
 	s.etcd, s.apiServer = s.supervision.process("etcd", s.serverEnded), s.supervision.process(APIServer, s.serverEnded)
 	plane := &s.Environment.ControlPlane
@@ -211,7 +219,11 @@ func (s *Server) Err() error {
 // made too many; and how many connections of the API server can have been lost, there or because it could not
 // open more files: other clients can hold connections to its port too.
 func (s *Server) Strangers() (closed, lost int) {
-	return s.Audit.strangers.Closed(), s.Audit.strangers.Lost() + s.apiServer.stderr.withoutFiles()
+	lost = s.apiServer.stderr.withoutFiles()
+	if s.Audit == nil {
+		return 0, lost
+	}
+	return s.Audit.strangers.Closed(), s.Audit.strangers.Lost() + lost
 }
 
 // Explain adds to the error of a request that got no response that the API server could not open more files, if it

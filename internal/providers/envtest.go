@@ -28,6 +28,8 @@ type EnvtestOptions struct {
 	// target.StartOptions ask for it. NewEnvtest sets it if Assets has plugins: only a server that
 	// records calls shows that a plugin panicked.
 	ObservePlugins bool
+	// NoAudit turns the audit log off: no target reads it. It cannot be true with ObservePlugins.
+	NoAudit bool
 	// Ahead is true if many targets follow each other, as with run --watch: when one without a profile is closed,
 	// the API server of the next one is started. Envtest.Close ends it.
 	Ahead bool
@@ -105,7 +107,7 @@ func (e *Envtest) start(ctx context.Context, options target.StartOptions, binari
 	s := &started{hooks: hooks, run: apiserver.NewRunID(), binaries: binaries, observe: observe}
 	var profile envtest.Profile
 	profile, s.ownConfiguration = e.profile(options.Profile, s.run, hooks.Address().Port)
-	if s.server, err = envtest.Start(ctx, envtest.Options{BinaryAssetsDirectory: binaries.Dir, Profile: profile, ObservePlugins: observe, Parallel: options.Parallel}); err != nil {
+	if s.server, err = envtest.Start(ctx, envtest.Options{BinaryAssetsDirectory: binaries.Dir, Profile: profile, ObservePlugins: observe, NoAudit: e.options.NoAudit, Parallel: options.Parallel}); err != nil {
 		return nil, errors.Join(notStarted(err), hooks.Close())
 	}
 	return s, nil
@@ -113,8 +115,12 @@ func (e *Envtest) start(ctx context.Context, options target.StartOptions, binari
 
 // target makes a target of an API server. If it cannot, it stops the server.
 func (e *Envtest) target(ctx context.Context, s *started, options target.StartOptions) (target.Target, error) {
+	var audit apiserver.AuditLog
+	if s.server.Audit != nil {
+		audit = s.server.Audit
+	}
 	opened, err := open(ctx, s.server, apiserver.Options{
-		Config: s.server.Config, Kind: framework.TargetEnvtest, Audit: s.server.Audit, Run: s.run, Hooks: s.hooks,
+		Config: s.server.Config, Kind: framework.TargetEnvtest, Audit: audit, Run: s.run, Hooks: s.hooks,
 		ObservesPlugins: s.observe, Plugins: s.binaries.Plugins, Credentials: !s.ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Patience: options.Patience, Progress: e.options.Progress,
 	})
 	if err != nil {

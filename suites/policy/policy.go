@@ -87,7 +87,7 @@ func (s *Server) Close(ctx context.Context) error {
 // start starts the API server, unless it runs.
 func (s *Server) start(ctx context.Context) (err error) {
 	if s.started == nil {
-		provider := providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries.Options{Version: s.KubernetesVersion, Dir: s.BinaryAssetsDirectory}})
+		provider := providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: binaries.Options{Version: s.KubernetesVersion, Dir: s.BinaryAssetsDirectory}})
 		s.started, err = check.Start(ctx, provider)
 	}
 	return err
