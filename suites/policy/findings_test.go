@@ -116,7 +116,7 @@ func TestFindingPolicyForConfigMaps(t *testing.T) {
 
 // A Pod in a namespace that only the sample names is accepted, and so is a ServiceAccount that every namespace has.
 func TestFindingAccounts(t *testing.T) {
-	s := subject(t, sound)
+	s := subject(t, validating(sound))
 	in := func(manifest, namespace string) string {
 		return strings.Replace(manifest, "metadata: {name: p,", "metadata: {name: p, namespace: "+namespace+",", 1)
 	}

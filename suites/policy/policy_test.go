@@ -140,6 +140,14 @@ func server(t *testing.T) *policy.Server {
 	return s
 }
 
+const mutating = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\n"
+
+// validating returns policies without the MutatingAdmissionPolicy at their end, which API servers before 1.36 do not serve.
+func validating(policies string) string {
+	before, _, _ := strings.Cut(policies, mutating)
+	return before
+}
+
 // checkAsServed checks a Subject without its MutatingAdmissionPolicy, if the API server does not serve the kind, as before
 // 1.36. The test is skipped if it is about this policy.
 func checkAsServed(t *testing.T, on *policy.Server, s policy.Subject, text string) policy.Report {
@@ -148,7 +156,7 @@ func checkAsServed(t *testing.T, on *policy.Server, s policy.Subject, text strin
 	if !strings.Contains(strings.Join(report.Misuse, ""), "does not serve admissionregistration.k8s.io/v1 MutatingAdmissionPolicy") {
 		return report
 	}
-	before, rest, _ := strings.Cut(text, "---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\n")
+	before, rest, _ := strings.Cut(text, mutating)
 	_, after, _ := strings.Cut(rest, "spec: {policyName: marked}\n")
 	if strings.Contains(t.Name(), "PO-MUT") || before == "" || strings.Contains(rest, "markd") {
 		t.Skip("the API server has no MutatingAdmissionPolicy")
@@ -224,7 +232,7 @@ func TestMisuse(t *testing.T) {
 		}
 	})
 	t.Run("kind that is not served", func(t *testing.T) {
-		s := subject(t, sound)
+		s := subject(t, validating(sound))
 		s.Good = file(t, good+"---\n{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}")
 		report, failed := verdicts(t, s, policy.Only("PO-VERDICT-1"))
 		if !slices.Equal(failed, []string{"PO-VERDICT-1"}) || report.Outcomes[0].Verdict != framework.Errored || !strings.Contains(report.Outcomes[0].Reason, "good[1]") {
@@ -235,7 +243,7 @@ func TestMisuse(t *testing.T) {
 
 // With a waiver the rule is skipped, and the other rules are judged.
 func TestWaive(t *testing.T) {
-	report, failed := verdicts(t, subject(t, faulty()["PO-DOOR-2"]), policy.Waive("sibling-lists", "there are no init containers"), policy.Only("PO-DOOR-2", "PO-DOOR-1"))
+	report, failed := verdicts(t, subject(t, validating(faulty()["PO-DOOR-2"])), policy.Waive("sibling-lists", "there are no init containers"), policy.Only("PO-DOOR-2", "PO-DOOR-1"))
 	if len(failed) > 0 || len(report.Outcomes) != 2 || report.Outcomes[1].Verdict != framework.Skipped {
 		t.Errorf("%v, %+v", failed, report.Outcomes)
 	}
@@ -243,7 +251,7 @@ func TestWaive(t *testing.T) {
 
 // A sample that no policy is evaluated for proves nothing: no rule about evaluation passes.
 func TestNotEvaluated(t *testing.T) {
-	s := subject(t, strings.Split(sound, "---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\n")[0])
+	s := subject(t, validating(sound))
 	s.Good, s.Bad = file(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}"), nil
 	report, failed := verdicts(t, s, policy.Only("PO-VERDICT-1", "PO-ERR-1", "PO-BIND-1"))
 	for _, outcome := range report.Outcomes {

@@ -39,10 +39,10 @@ func knownRules(selected []scenario.Scenario) error {
 	return nil
 }
 
-// The contracts of a run share API servers, a second one if there are many: a contract mostly waits until policies are effective.
+// The contracts of a run share API servers, up to three if there are many: half of the time a contract waits until policies are effective.
 const (
 	contractsOfServer = 5
-	mostServers       = 2
+	mostServers       = 3
 )
 
 // contracts checks the contracts of PolicyTests, and adds their outcomes to a report: one for each rule, or one that
