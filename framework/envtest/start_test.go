@@ -169,3 +169,22 @@ func TestServerIsNotCollected(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A server without an audit log has no receiver for it, and no flags; it cannot record the calls of plugins.
+func TestNoAudit(t *testing.T) {
+	server, err := envtest.Start(t.Context(), envtest.Options{NoAudit: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, lost := server.Strangers()
+	flags := strings.Join(server.Environment.ControlPlane.APIServer.Configure().AsStrings(nil), " ")
+	if server.Audit != nil || closed != 0 || lost != 0 || strings.Contains(flags, "audit") {
+		t.Errorf("got the audit log %v, %d and %d strangers, flags %s", server.Audit, closed, lost, flags)
+	}
+	if err := server.Stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err = envtest.Start(t.Context(), envtest.Options{NoAudit: true, ObservePlugins: true}); err == nil || !strings.Contains(err.Error(), "only one of") {
+		t.Errorf("got error %v, want that only one can be set", err)
+	}
+}
