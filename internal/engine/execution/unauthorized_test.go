@@ -13,15 +13,16 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
-// reviewingTarget answers reviews of rights, by the name of the user. Its Sandbox refuses every request.
+// reviewingTarget answers reviews of rights, by the name of the user, except the first ones. Its Sandbox refuses every request.
 type reviewingTarget struct {
 	targettest.Target
-	may map[string]bool
+	may     map[string]bool
+	refuses int
 }
 
-func (t reviewingTarget) Do(_ context.Context, request framework.Request) (framework.Result, error) {
+func (t *reviewingTarget) Do(_ context.Context, request framework.Request) (framework.Result, error) {
 	allowed, answers := t.may[request.User.Name]
-	if !answers {
+	if t.refuses--; t.refuses >= 0 || !answers {
 		return response(403, "no roles yet"), nil
 	}
 	result := response(201, "")
@@ -37,17 +38,19 @@ func TestUnauthorized(t *testing.T) {
 	const named = `: user "jane" may not patch deployments.apps/scale in namespace $(namespace): grant it with a Role and a RoleBinding in given`
 	for name, test := range map[string]struct {
 		may           map[string]bool
+		refuses       int
 		repeat, wants string
 	}{
-		"no role":           {map[string]bool{"jane": false, "admissiontest": false}, "", cause + named},
-		"may not ask":       {map[string]bool{"admissiontest": false}, "", cause + named},
-		"role not yet read": {map[string]bool{"jane": true, "admissiontest": false}, cause, ""},
-		"no roles read yet": {nil, cause, ""},
+		"no role":           {map[string]bool{"jane": false, "admissiontest": false}, 0, "", cause + named},
+		"may not ask":       {map[string]bool{"admissiontest": false}, 0, "", cause + named},
+		"role not yet read": {map[string]bool{"jane": true, "admissiontest": false}, 0, cause, ""},
+		"no roles read yet": {nil, 0, cause, ""},
+		"roles read now":    {map[string]bool{"jane": true, "admissiontest": false}, 1, cause, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := metav1.Status{Code: 403, Message: `deployments.apps "a" is forbidden: User "jane" cannot patch resource "deployments/scale" in API group "apps" in the namespace "at-1"`}
 			c := caseOn(statusSandbox{status: status})
-			c.ID, c.target = "at-1", reviewingTarget{Target: targettest.Target{Sandbox: c.sandbox}, may: test.may}
+			c.ID, c.target = "at-1", &reviewingTarget{Target: targettest.Target{Sandbox: c.sandbox}, may: test.may, refuses: test.refuses}
 			failure := c.step(t.Context(), scenario.Step{
 				As: &framework.User{Name: "jane"}, Subresource: "scale",
 				Patch: &scenario.Patch{ObjectReference: scenario.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"}, Merge: map[string]any{}},
