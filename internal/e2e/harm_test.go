@@ -149,6 +149,10 @@ func wantNothingLeft(t *testing.T, admin *rest.Config) {
 // bystanders is the number of concurrent requests of another client.
 const bystanders = 8
 
+// busyControllers is how long a controller may take while the namespaces of two runs and the objects of another client are
+// before it in its queue.
+const busyControllers = 3 * time.Minute
+
 // withoutSeconds returns the catalogue without the scenarios about timeouts, which are of a second: for tests in
 // which several clients share the processors.
 func withoutSeconds(t *testing.T) []scenario.Scenario {
@@ -191,13 +195,13 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	work.Go(func() { // another run at the same time
 		few, err := selection.Select(catalogue(t), []string{"order", "vap", "match"}, selection.Filter{})
 		if err == nil {
-			second, err = engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: providers.RESTConfig{Config: config}})
+			second, err = engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: providers.RESTConfig{Config: config}, Patience: busyControllers})
 		}
 		secondErr = err
 	})
 	// Who may not read every kind may not create a policy with a paramKind that does not exist.
 	all := append(withoutSeconds(t), reaching(t, "hostile.unknown-parameter-kind-for-everything")...)
-	first, err := engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: spy, Parallel: 16})
+	first, err := engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: spy, Parallel: 16, Patience: busyControllers})
 	work.Wait()
 	wantAllPass(t, first, err)
 	wantAllPass(t, second, secondErr)
