@@ -12,15 +12,12 @@ import (
 
 // The process is short-lived, so it collects garbage less often than Go's default.
 // The soft memory limit bounds what that costs.
-const (
-	garbagePercent = 400
-	memoryLimit    = 200 << 20
-)
+const garbagePercent = 400
 
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
-		debug.SetMemoryLimit(memoryLimit)
+		debug.SetMemoryLimit(cli.MemoryLimit)
 	}
 	ctx, stop := cli.Interruptible(context.Background(), os.Stderr)
 	code := cli.Main(ctx, os.Args[1:], cli.ThisProcess())

@@ -1,0 +1,20 @@
+package cli
+
+import "runtime/debug"
+
+// MemoryLimit is the soft limit of memory of the process, in bytes: enough for the catalogue.
+const MemoryLimit = 200 << 20
+
+// Scenarios above ofCatalogue raise the limit by perScenario bytes each.
+const (
+	ofCatalogue = 700
+	perScenario = 200 << 10
+)
+
+// makeRoom raises the limit for a run of many scenarios, which Go would otherwise spend on the collection of garbage. It leaves
+// another limit than MemoryLimit as it is.
+func makeRoom(scenarios int) {
+	if more := scenarios - ofCatalogue; more > 0 && debug.SetMemoryLimit(-1) == MemoryLimit {
+		debug.SetMemoryLimit(MemoryLimit + int64(more)*perScenario)
+	}
+}
