@@ -46,15 +46,13 @@ func (c *Case) unauthorized(ctx context.Context, request framework.Request, stat
 	if _, answered := c.may(ctx, &framework.User{Name: "admissiontest"}, attributes); !answered {
 		return ""
 	}
-	limit := time.Duration(0)
-	if c.installsRoles() {
-		limit = rolesLimit
+	allowed, _ := c.may(ctx, as, attributes)
+	if !allowed && c.installsRoles() {
+		_ = wait.PollUntilContextTimeout(ctx, 10*pollInterval, rolesLimit, false, func(ctx context.Context) (bool, error) {
+			allowed, _ = c.may(ctx, as, attributes)
+			return allowed, nil
+		})
 	}
-	allowed := false
-	_ = wait.PollUntilContextTimeout(ctx, 10*pollInterval, limit, true, func(ctx context.Context) (bool, error) {
-		allowed, _ = c.may(ctx, as, attributes)
-		return allowed || limit == 0, nil
-	})
 	if allowed {
 		return ""
 	}

@@ -20,7 +20,10 @@ type reviewingTarget struct {
 	refuses int
 }
 
-func (t *reviewingTarget) Do(_ context.Context, request framework.Request) (framework.Result, error) {
+func (t *reviewingTarget) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	if ctx.Err() != nil {
+		return framework.Result{}, ctx.Err()
+	}
 	allowed, answers := t.may[request.User.Name]
 	if t.refuses--; t.refuses >= 0 || !answers {
 		return response(403, "no roles yet"), nil
