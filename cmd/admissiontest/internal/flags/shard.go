@@ -1,6 +1,8 @@
 package flags
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -25,7 +27,7 @@ func (f *Shard) Add(command *cobra.Command) {
 }
 
 // Choose returns the scenarios and cases of the shard, sorted by name, and a description of the shard. The result depends
-// on the names only, so the processes of all shards divide in the same way. Without --shard, it returns
+// on their names and servers only, so the processes of all shards divide in the same way. Without --shard, it returns
 // all scenarios and nil.
 func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *report.Shard, error) {
 	if f.Value == "" {
@@ -39,13 +41,46 @@ func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *repo
 	if count > len(cases) {
 		return nil, nil, exit.Usagef("--shard %s: only %d scenarios are selected; want at most as many shards", f.Value, len(cases))
 	}
-	chosen := map[string]bool{}
-	for i := index - 1; i < len(cases); i += count {
-		chosen[cases[i].Metadata.Name] = true
-	}
+	chosen := divide(cases, count)[index-1]
 	sorted := slices.SortedStableFunc(slices.Values(selected), func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	kept := scenario.Keep(sorted, func(s scenario.Scenario) bool { return chosen[s.Metadata.Name] })
 	return kept, &report.Shard{Index: index, Count: count, Selected: len(cases)}, nil
+}
+
+// divide returns the names of the scenarios of each shard. Scenarios that can share an API server with custom flags are
+// together, as far as no shard gets more than its part, so that few shards start the same server. The others make the
+// shards equally large. No shard is empty.
+func divide(cases []scenario.Scenario, count int) []map[string]bool {
+	byServer := map[string][]string{}
+	for _, s := range cases {
+		server := ""
+		if s.Spec.Server != nil {
+			text, _ := json.Marshal(s.Spec.Server) // json sorts the keys of maps
+			server = string(text)
+		}
+		byServer[server] = append(byServer[server], s.Metadata.Name)
+	}
+	var together [][]string
+	for _, server := range slices.Sorted(maps.Keys(byServer)) {
+		slices.Sort(byServer[server])
+		most := max(1, len(cases)/count)
+		if server == "" {
+			most = 1
+		}
+		together = slices.AppendSeq(together, slices.Chunk(byServer[server], most))
+	}
+	slices.SortStableFunc(together, func(a, b []string) int { return len(b) - len(a) })
+	shards := make([]map[string]bool, count)
+	for i := range shards {
+		shards[i] = map[string]bool{}
+	}
+	for _, names := range together {
+		smallest := slices.MinFunc(shards, func(a, b map[string]bool) int { return len(a) - len(b) })
+		for _, name := range names {
+			smallest[name] = true
+		}
+	}
+	return shards
 }
 
 // byIndex is the part that belongs to this pod of an Indexed Job. Kubernetes sets the variable indexVariable, from 0.

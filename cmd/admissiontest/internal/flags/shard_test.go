@@ -72,3 +72,40 @@ func TestShardOfJob(t *testing.T) {
 		})
 	}
 }
+
+// Scenarios of the same server are in one shard, unless they are more than its part; the shards stay equally large.
+func TestShardsOfServers(t *testing.T) {
+	t.Parallel()
+	all := named(100)
+	server := func(i int) *scenario.Server {
+		return &scenario.Server{Flags: map[string]string{"v": fmt.Sprint(i % 5)}}
+	}
+	for i := range 50 {
+		all[i].Spec.Server = server(i)
+	}
+	shardsOf := map[string][]int{}
+	for i := range 4 {
+		shard, _, err := (&Shard{Value: fmt.Sprintf("%d/4", i+1)}).Choose(all)
+		if err != nil || len(shard) != 25 {
+			t.Fatalf("shard %d has %d scenarios, %v; want 25", i, len(shard), err)
+		}
+		for _, s := range shard {
+			if s.Spec.Server != nil && !slices.Contains(shardsOf[s.Spec.Server.Flags["v"]], i) {
+				shardsOf[s.Spec.Server.Flags["v"]] = append(shardsOf[s.Spec.Server.Flags["v"]], i)
+			}
+		}
+	}
+	for name, shards := range shardsOf {
+		if len(shards) != 1 {
+			t.Errorf("server %s is in shards %v, want one", name, shards)
+		}
+	}
+	for i := range all { // one server for all
+		all[i].Spec.Server = server(0)
+	}
+	for i := range 100 {
+		if shard, _, err := (&Shard{Value: fmt.Sprintf("%d/100", i+1)}).Choose(all); err != nil || len(shard) != 1 {
+			t.Fatalf("shard %d has %d scenarios, %v; want 1", i, len(shard), err)
+		}
+	}
+}
