@@ -128,3 +128,27 @@ func TestFindingAccounts(t *testing.T) {
 		t.Errorf("it breaks %v", failed)
 	}
 }
+
+// A copy of a good object that has another name is no good object for a policy about names: the rules about stored objects say
+// nothing about it. They did for a policy about the names of Secrets.
+func TestFindingNames(t *testing.T) {
+	t.Parallel()
+	const names = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: names}
+spec:
+  matchConstraints: {resourceRules: [{operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]}
+  validations: [{expression: object.metadata.name.endsWith("-ok"), message: wrong name}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: names}
+spec: {policyName: names, validationActions: [Deny]}
+`
+	s := policy.Subject{Policies: file(t, names), Good: file(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-ok}}")}
+	report, failed := verdicts(t, s, policy.Only("PO-LIFE-1", "PO-LIFE-2"))
+	if len(failed) > 0 || len(report.Outcomes) != 2 {
+		t.Errorf("it breaks %v of %d", failed, len(report.Outcomes))
+	}
+}
