@@ -17,7 +17,9 @@ const garbagePercent = 400
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
-		debug.SetMemoryLimit(cli.MemoryLimit)
+		if os.Getenv("GOMEMLIMIT") == "" {
+			debug.SetMemoryLimit(cli.MemoryLimit)
+		}
 	}
 	ctx, stop := cli.Interruptible(context.Background(), os.Stderr)
 	code := cli.Main(ctx, os.Args[1:], cli.ThisProcess())

@@ -74,8 +74,8 @@ type Options struct {
 	// ObservePlugins makes the server record the calls of its admission plugins: see framework.Audit. The error of
 	// Start is an ErrCannotObserve if the kube-apiserver of BinaryAssetsDirectory or KUBEBUILDER_ASSETS cannot.
 	ObservePlugins bool
-	// NoAudit turns the audit log off, which costs a server with many requests time, and its user memory: Server.Audit
-	// is nil. It cannot be true with ObservePlugins.
+	// NoAudit turns the audit log off: Server.Audit is nil. The log takes time from a server that gets thousands of requests,
+	// and memory from this process. The error of Start says so if ObservePlugins is true too.
 	NoAudit bool
 	// Parallel is how many scenarios use the server at the same time. Start fails if the limit of file
 	// descriptors is too low for them. 0 means 1.

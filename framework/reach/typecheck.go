@@ -3,6 +3,7 @@ package reach
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,7 +75,11 @@ func (c *TypeChecker) Check(a *Admission, of Checked) ([]TypeWarning, error) {
 			if c.known == nil {
 				c.known = map[string]map[schema.GroupVersionKind][]TypeWarning{}
 			}
-			c.known[string(text)], warnings = checked, checked[of.Kind]
+			if c.known[string(text)] == nil {
+				c.known[string(text)] = map[schema.GroupVersionKind][]TypeWarning{}
+			}
+			maps.Copy(c.known[string(text)], checked)
+			warnings = checked[of.Kind]
 		}
 		all = append(all, warnings...)
 	}

@@ -79,6 +79,10 @@ func TestTypeCheck(t *testing.T) {
 			t.Errorf("warnings (-want +got):\n%s", diff)
 		}
 	}
+	of.Kind.Kind = "DaemonSet"
+	if warnings, err := checker.Check(admission, of); err != nil || len(warnings) != 1 || warnings[0].Name != "several" || warnings[0].Object != of.Kind {
+		t.Errorf("another kind of a rule: got %v, %v", warnings, err)
+	}
 	of.Kind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 	if warnings, err := checker.Check(admission, of); err != nil || len(warnings) > 0 {
 		t.Errorf("a kind that no rule has: got %v, %v", warnings, err)

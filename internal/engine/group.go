@@ -44,16 +44,21 @@ func (g group) what() string {
 // first returns the name of the first scenario or case.
 func (g group) first() string { return scenario.Cases(g.scenarios)[0].Metadata.Name }
 
+// ServerKey returns the same for scenarios that use the same API server: the empty string for the default one.
+func ServerKey(s scenario.Scenario) string {
+	if s.Spec.Server == nil {
+		return ""
+	}
+	text, _ := json.Marshal(s.Spec.Server) // json sorts the keys of maps
+	return string(text)
+}
+
 // groupScenarios divides scenarios by the server that they need: the default server
 // first. Each scenario without isolation needs its own, and so does each that changes files of its server.
 func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []group {
 	byKey := map[string]*group{}
 	for i, s := range scenarios {
-		key := ""
-		if s.Spec.Server != nil {
-			data, _ := json.Marshal(s.Spec.Server) // json sorts the keys of maps
-			key = string(data)
-		}
+		key := ServerKey(s)
 		profile, open := s.Spec.Server, s.Spec.Isolation == scenario.IsolationNone
 		if open || s.ChangesFiles() {
 			key += fmt.Sprintf(" %s %d", s.Metadata.Name, i)

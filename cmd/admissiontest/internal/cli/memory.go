@@ -11,8 +11,8 @@ const (
 	perScenario = 200 << 10
 )
 
-// makeRoom raises the limit for a run of many scenarios, which Go would otherwise spend on the collection of garbage. It leaves
-// another limit than MemoryLimit as it is.
+// makeRoom raises the limit for a run of many scenarios. With too little memory, Go spends most of the time on the collection of
+// garbage. A limit that is not MemoryLimit is one that the user chose, and stays as it is.
 func makeRoom(scenarios int) {
 	if more := scenarios - ofCatalogue; more > 0 && debug.SetMemoryLimit(-1) == MemoryLimit {
 		debug.SetMemoryLimit(MemoryLimit + int64(more)*perScenario)

@@ -39,7 +39,8 @@ func knownRules(selected []scenario.Scenario) error {
 	return nil
 }
 
-// The contracts of a run share API servers, up to three if there are many: half of the time a contract waits until policies are effective.
+// The contracts of a run share API servers, up to three if there are many: while one contract waits until its policies are
+// effective, others send requests.
 const (
 	contractsOfServer = 5
 	mostServers       = 3

@@ -1,7 +1,6 @@
 package flags
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -47,37 +47,34 @@ func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *repo
 	return kept, &report.Shard{Index: index, Count: count, Selected: len(cases)}, nil
 }
 
-// divide returns the names of the scenarios of each shard. Scenarios that can share an API server with custom flags are
-// together, as far as no shard gets more than its part, so that few shards start the same server. The others make the
-// shards equally large. No shard is empty.
+// divide returns the names of the scenarios of each shard. Scenarios that use the same API server with custom flags are together,
+// as far as the shards stay equally large, give or take one: otherwise each shard starts each of these servers.
 func divide(cases []scenario.Scenario, count int) []map[string]bool {
 	byServer := map[string][]string{}
 	for _, s := range cases {
-		server := ""
-		if s.Spec.Server != nil {
-			text, _ := json.Marshal(s.Spec.Server) // json sorts the keys of maps
-			server = string(text)
-		}
-		byServer[server] = append(byServer[server], s.Metadata.Name)
+		byServer[engine.ServerKey(s)] = append(byServer[engine.ServerKey(s)], s.Metadata.Name)
 	}
 	var together [][]string
 	for _, server := range slices.Sorted(maps.Keys(byServer)) {
 		slices.Sort(byServer[server])
-		most := max(1, len(cases)/count)
-		if server == "" {
-			most = 1
+		if server != "" {
+			together = append(together, byServer[server])
 		}
-		together = slices.AppendSeq(together, slices.Chunk(byServer[server], most))
 	}
 	slices.SortStableFunc(together, func(a, b []string) int { return len(b) - len(a) })
+	together = slices.AppendSeq(together, slices.Chunk(byServer[""], 1))
 	shards := make([]map[string]bool, count)
 	for i := range shards {
 		shards[i] = map[string]bool{}
 	}
 	for _, names := range together {
-		smallest := slices.MinFunc(shards, func(a, b map[string]bool) int { return len(a) - len(b) })
-		for _, name := range names {
-			smallest[name] = true
+		for len(names) > 0 {
+			smallest := slices.MinFunc(shards, func(a, b map[string]bool) int { return len(a) - len(b) })
+			fit := min(len(names), max(1, len(cases)/count-len(smallest)))
+			for _, name := range names[:fit] {
+				smallest[name] = true
+			}
+			names = names[fit:]
 		}
 	}
 	return shards

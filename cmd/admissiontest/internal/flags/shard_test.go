@@ -36,6 +36,12 @@ func TestChooseShard(t *testing.T) {
 	for range 300 {
 		all := named(1 + random.Intn(60))
 		count := 1 + random.Intn(len(all))
+		servers := random.Intn(2) * 4
+		for i := range all {
+			if n := random.Intn(8); n < servers {
+				all[i].Spec.Server = &scenario.Server{Flags: map[string]string{"v": fmt.Sprint(n)}}
+			}
+		}
 		shuffled := slices.Clone(all)
 		random.Shuffle(len(all), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		var names []string

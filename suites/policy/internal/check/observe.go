@@ -356,9 +356,6 @@ func (b *bench) send(ctx context.Context, cases []*Case, into func(*Case) *frame
 			if errors.Is(err, framework.ErrNotServed) { // such as a subresource: the API server cannot accept it
 				result.Status.Code, result.Status.Message, err = http.StatusNotFound, err.Error(), nil
 			}
-			if u, ok := result.Object.(*unstructured.Unstructured); ok {
-				u.SetManagedFields(nil) // no rule is about them, and they are half of the memory of a response
-			}
 			for _, c := range same {
 				*into(c) = result
 			}

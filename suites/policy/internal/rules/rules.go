@@ -68,12 +68,13 @@ func (t *T) handles(operation string) bool {
 func (t *T) allowed(groups ...check.Group) {
 	t.must(t.validating(), "there is no ValidatingAdmissionPolicy")
 	for _, c := range t.each(groups...) {
-		if c.Good >= 0 && t.otherNameDecides(c) {
-			continue // under that name, it is no good object
-		}
 		t.Reached()
 		if refusal := c.Refusal(); strings.Contains(refusal, "ValidatingAdmissionPolicy") {
-			t.Errorf("%s: refused: %s; without the policies: %d", c.What, refusal, c.Before.Status.Code)
+			name := ""
+			if c.Good >= 0 && check.OfAnotherName(c) && t.namesDecide(c) {
+				name = " (a copy, whose name the policies refuse)"
+			}
+			t.Errorf("%s%s: refused: %s; without the policies: %d", c.What, name, refusal, c.Before.Status.Code)
 		}
 	}
 }
@@ -81,22 +82,13 @@ func (t *T) allowed(groups ...check.Group) {
 // decided reports whether the sample of a case gets the verdict that the Subject declares: otherwise VERDICT-1 fails,
 // and other rules say nothing about it.
 func (t *T) decided(c *check.Case) bool {
-	if t.otherNameDecides(c) {
+	if check.OfAnotherName(c) && t.namesDecide(c) {
+		t.LogOnce(c.What + ": it says nothing, because under another name the object gets another decision")
 		return false
 	}
 	return slices.ContainsFunc(t.each(check.Samples), func(s *check.Case) bool {
 		return s.Good == c.Good && s.Bad == c.Bad && (s.Good >= 0 && s.Refusal() == "" || s.Bad >= 0 && strings.Contains(s.Refusal(), t.Bad[s.Bad].Denied))
 	})
-}
-
-// otherNameDecides reports whether a case is about a copy of a sample that gets another decision because of its name. Then it
-// says nothing.
-func (t *T) otherNameDecides(c *check.Case) bool {
-	if !check.OfAnotherName(c) || !t.namesDecide(c) {
-		return false
-	}
-	t.LogOnce(c.What + ": it says nothing, because under another name the object gets another decision")
-	return true
 }
 
 // namesDecide reports whether the policies decide otherwise about the sample of a case if it has another name.
