@@ -92,6 +92,10 @@ func TestServe(t *testing.T) {
 	if err != nil || len(left.Items) > 0 {
 		t.Errorf("the runs left %d Nodes; %v", len(left.Items), err)
 	}
+	accounts, err := client.CoreV1().ServiceAccounts("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(accounts.Items) > 0 {
+		t.Errorf("the runs left %d ServiceAccounts, which Pods need; %v", len(accounts.Items), err)
+	}
 	if err := served.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +105,7 @@ func TestServe(t *testing.T) {
 }
 
 // writing writes a scenario for which an API server with other clients is not enough: it creates a Node without an ID
-// in its name, and an object in a namespace of others.
+// in its name, an object in a namespace of others, and a Pod, whose ServiceAccount no controller creates.
 func writing(t *testing.T) string {
 	t.Helper()
 	return file(t, "writing.yaml", strings.TrimPrefix(`
@@ -126,6 +130,7 @@ spec:
   when:
     - create: {apiVersion: v1, kind: Node, metadata: {name: fixed}}
     - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: fixed, namespace: kube-system}}
+    - create: {apiVersion: v1, kind: Pod, metadata: {name: subject}, spec: {containers: [{name: a, image: a}]}}
     - create: {apiVersion: v1, kind: Secret, metadata: {name: subject}}
       then: {allowed: false, message: no secrets}
 `, "\n"))

@@ -171,7 +171,8 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
 		WebhooksForReviews: webhooksForReviews(t.info),
-		DefaultAccounts:    options.Kind == framework.TargetEnvtest, Foreign: options.Foreign, Shared: !options.Disposable,
+		DefaultAccounts:    options.Disposable && !slices.Contains(t.info.Capabilities, framework.CapabilityControllers),
+		Foreign:            options.Foreign, Shared: !options.Disposable,
 		NewCRD: t.confinedManifest,
 	}
 	if t.Removes() {

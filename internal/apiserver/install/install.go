@@ -163,19 +163,24 @@ func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace 
 	if err := i.noteResource(ctx, res); err != nil {
 		return err
 	}
-	_, err = i.Client.Create(ctx, client.Object{Resource: res, Namespace: namespace, Name: "default"}, account)
+	o := client.Object{Resource: res, Namespace: namespace, Name: "default"}
+	created, err := i.Client.Create(ctx, o, account)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	if err == nil {
-		scope.mu.Lock()
-		defer scope.mu.Unlock()
-		if scope.accounts == nil {
-			scope.accounts = map[string]bool{}
-		}
-		scope.accounts[namespace] = true
+	if err != nil {
+		return err
 	}
-	return err
+	scope.mu.Lock()
+	if scope.accounts == nil {
+		scope.accounts = map[string]bool{}
+	}
+	scope.accounts[namespace] = true
+	scope.mu.Unlock()
+	if runid.Has(namespace, runid.Prefix(i.Run)) {
+		return nil // it is removed with its namespace
+	}
+	return i.listCreated(ctx, o, created)
 }
 
 // hasAccount reports whether a manifest is no more than what DefaultAccount created.

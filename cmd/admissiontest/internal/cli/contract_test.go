@@ -244,11 +244,16 @@ func TestRunContracts(t *testing.T) {
 		}
 		run = append(run, name)
 	}
+	began := time.Now()
 	got := execute(t.Context(), &fake{}, run...)
+	took := time.Since(began).Seconds()
 	got.check(t, exit.Fail, fmt.Sprintf("%d of %d contracts checked", tests, tests))
 	var r report.Report
 	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
 		t.Fatal(err)
+	}
+	if r.Timing.Total < took/2 {
+		t.Errorf("the report says that the run took %.1f s, it took %.1f s with the contracts", r.Timing.Total, took)
 	}
 	verdicts := map[string]map[string]framework.Verdict{}
 	for _, outcome := range r.Outcomes {

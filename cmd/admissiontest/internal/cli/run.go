@@ -297,6 +297,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 		runErr = f.undecided(running, options, &result)
 	}
 	shown.Close()
+	result.Timing.Total = time.Since(began).Seconds()
 	result.Implementation, result.FailOnUnsupported, result.Strict = p.implementation, f.failOnUnsupported, f.strict
 	result.Environment, result.Shard = thisEnvironment(began), p.shard
 	if p.profile != nil {
