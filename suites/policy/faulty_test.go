@@ -134,6 +134,9 @@ func faulty() map[string]string {
 		"PO-ERR-1":     change(validation, validation+"    - {expression: \"object.metadata.labels.exempt != 'maybe'\", message: maybe}\n"),
 		"PO-ERR-1 PO-ERR-2": change("failurePolicy: Fail\n  matchConstraints:\n", "failurePolicy: Ignore\n  matchConstraints:\n",
 			"startsWith('registry.example.com/'))", "startsWith('registry.example.com/')) || object.spec.automountServiceAccountToken"),
+		"PO-ERR-1 PO-ERR-2 in many lines": change("failurePolicy: Fail\n  matchConstraints:\n", "failurePolicy: Ignore\n  matchConstraints:\n",
+			"startsWith('registry.example.com/'))", `startsWith('registry.example.com/')) || // or\nobject.spec.automountServiceAccountToken\n`),
+		"PO-ERR-3 in many lines":  change("oldObject == null ||", `// a new object\nobject.metadata.labels.exempt != '' &&\noldObject == null ||`),
 		"PO-ERR-4":                change(validation, validation+"    - {expression: \"!has(object.spec.hostNetwrk)\", message: no host network}\n"),
 		"PO-ERR-5":                sound + strings.ReplaceAll(guarded, "EXPRESSION", "object.metadata.name != 'keep'"),
 		"PO-ERR-6":                change(validation, ""),
@@ -336,8 +339,9 @@ func faultySubjects(t *testing.T) map[string]policy.Subject {
 		"PO-DOOR-5":          scalers(t, strings.Replace(soundScalers, "matchConstraints:", "matchConstraints:\n    matchPolicy: Exact", 1)),
 		"PO-VERDICT-2": limits(t, "quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0",
 			"!has(object.spec.hard) || !('pods' in object.spec.hard) || object.spec.hard['pods'] != '30'"),
-		"PO-BIND-2": limits(t, "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"),
-		"PO-BIND-3": limits(t, "params.?data[?'most'].orValue('0')", "params.data.most"),
+		"PO-BIND-2":               limits(t, "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"),
+		"PO-BIND-3":               limits(t, "params.?data[?'most'].orValue('0')", "params.data.most"),
+		"PO-BIND-3 in many lines": limits(t, "params.?data[?'most'].orValue('0')", `params.data.most // of the param\n`),
 		"PO-BIND-5": limits(t, "[Deny]", "[Deny]", "paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}}", `paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}}
 ---
 apiVersion: admissionregistration.k8s.io/v1

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -102,6 +104,7 @@ func (c *Case) Accepted() bool { return c.Before.Allowed() }
 func (c *Case) Errors() []string {
 	var found []string
 	for _, text := range append(slices.Clone(c.After.Warnings), c.After.Status.Message) {
+		text = ofValidation.ReplaceAllString(text, "validations[$1] resulted in error: ")
 		if strings.Contains(text, "resulted in error") && !slices.Contains(found, text) {
 			found = append(found, text)
 		}
@@ -109,9 +112,14 @@ func (c *Case) Errors() []string {
 	return found
 }
 
+// ofValidation matches what an API server says about an error of a validation of a probe. See quotable.
+var ofValidation = regexp.MustCompile(`expression 'variables\.` + validationVariable + `(\d+)[^']*' resulted in error: composited variable "` + validationVariable + `\d+" fails to evaluate: `)
+
 // ErrorOf reports whether an evaluation error is that of one of the expressions. An API server quotes the expression.
 func ErrorOf(text string, expressions []string) bool {
-	return slices.ContainsFunc(expressions, func(each string) bool { return strings.Contains(text, "expression '"+each+"' resulted in error") })
+	return slices.ContainsFunc(expressions, func(each string) bool {
+		return strings.Contains(text, "expression '"+each+"' resulted in error") || strings.Contains(text, "expression '"+lineOf(each)+"' resulted in error")
+	})
 }
 
 // Evaluated reports whether a policy with a name was evaluated for the request, or any policy for "". It is only known of
@@ -123,14 +131,20 @@ func (c *Case) Evaluated(policy string) bool {
 	})
 }
 
-// Cut reports whether the API server may have cut warnings, so that an evaluation error is not seen.
+// Cut reports whether the API server may have cut or dropped warnings, so that an evaluation error is not seen. If the warnings have
+// more than 4096 characters in all, it cuts each of them to 256, and drops those that then go beyond 4096
+// (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
 func (c *Case) Cut() bool {
-	const most = 4096 // k8s.io/apiserver/pkg/endpoints/filters/warning.go
+	const most, ofOne = 4096, 256
 	total := 0
 	for _, text := range c.After.Warnings {
-		total += len(text)
+		length := utf8.RuneCountInString(text)
+		if length == ofOne && strings.Contains(text, "'"+probePrefix) {
+			return true
+		}
+		total += length
 	}
-	return total > most-256 // the length of one that is cut
+	return total > most-ofOne
 }
 
 // Refusal returns the message of the refusal after the policies were installed, or "".

@@ -100,9 +100,11 @@ func (p Policy) onlyErrors() *unstructured.Unstructured {
 	probe := p.DeepCopy()
 	_ = unstructured.SetNestedField(probe.Object, "Fail", "spec", "failurePolicy")
 	unstructured.RemoveNestedField(probe.Object, "spec", "auditAnnotations")
-	var validations []any
-	for _, each := range p.Expressions("validations") {
-		validations = append(validations, map[string]any{"expression": "(" + each + ") ? true : true"})
+	validations := quotable(probe)
+	for i, each := range validations {
+		if fields, ok := each.(map[string]any); ok {
+			validations[i] = map[string]any{"expression": fmt.Sprintf("%v ? true : true", fields["expression"])}
+		}
 	}
 	_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // the spec is an object
 	return probe

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/celtext"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
@@ -111,7 +113,8 @@ const evaluatedMark = "the policy was evaluated"
 
 // Probes returns a copy of each ValidatingAdmissionPolicy and its bindings that refuses nothing. It warns that it is
 // evaluated, of each validation that is false, by its index, and of each evaluation error, whatever the failurePolicy is.
-// The texts are short, because an API server cuts warnings of more than 4096 characters in all.
+// The texts are short and have one line each, because an API server cuts warnings of more than 4096 characters in all, and drops
+// one with a control character: see quotable.
 func (s Subject) Probes() []map[string]any {
 	var probes []map[string]any
 	for _, p := range s.List() {
@@ -122,7 +125,7 @@ func (s Subject) Probes() []map[string]any {
 		probe.SetName(probePrefix + p.GetName())
 		_ = unstructured.SetNestedField(probe.Object, "Fail", "spec", "failurePolicy")
 		unstructured.RemoveNestedField(probe.Object, "spec", "auditAnnotations")
-		validations, _, _ := unstructured.NestedSlice(probe.Object, "spec", "validations")
+		validations := quotable(probe)
 		for i, each := range validations {
 			if fields, ok := each.(map[string]any); ok {
 				fields["message"] = fmt.Sprintf("validations[%d]", i)
@@ -148,4 +151,53 @@ func (s Subject) Probes() []map[string]any {
 		probes = append(probes, probe.Object)
 	}
 	return probes
+}
+
+// validationVariable begins the names of the variables that have the validations of a policy in its probe.
+const validationVariable = "admissiontestValidation"
+
+// quotable makes the expressions of a policy such that an API server can quote them in a warning about an evaluation error. It
+// returns the validations, whose expressions are variables now, and writes each matchCondition in one line.
+func quotable(policy *unstructured.Unstructured) []any {
+	validations, _, _ := unstructured.NestedSlice(policy.Object, "spec", "validations")
+	variables, _, _ := unstructured.NestedSlice(policy.Object, "spec", "variables")
+	for i, each := range validations {
+		if fields, ok := each.(map[string]any); ok {
+			name := fmt.Sprintf("%s%d", validationVariable, i)
+			variables = append(variables, map[string]any{"name": name, "expression": fields["expression"]})
+			fields["expression"] = "variables." + name
+		}
+	}
+	if len(variables) > 0 {
+		_ = unstructured.SetNestedSlice(policy.Object, variables, "spec", "variables") // the spec is an object
+	}
+	conditions, found, _ := unstructured.NestedSlice(policy.Object, "spec", "matchConditions")
+	for _, each := range conditions {
+		if fields, ok := each.(map[string]any); ok {
+			if expression, ok := fields["expression"].(string); ok {
+				fields["expression"] = lineOf(expression)
+			}
+		}
+	}
+	if found {
+		_ = unstructured.SetNestedSlice(policy.Object, conditions, "spec", "matchConditions")
+	}
+	return validations
+}
+
+// lineOf returns an expression in one line, or as it is if it is no expression, or if it has an escaped identifier, which
+// celtext.Text does not write.
+func lineOf(expression string) string {
+	if !strings.ContainsFunc(expression, unicode.IsControl) || strings.Contains(expression, "`") {
+		return expression
+	}
+	root, _, err := celtext.Parse(expression)
+	if err != nil {
+		return expression
+	}
+	line, err := celtext.Text(root)
+	if err != nil {
+		return expression
+	}
+	return line
 }
