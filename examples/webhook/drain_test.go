@@ -48,8 +48,13 @@ func TestNodeDrain(t *testing.T) {
 				refused = evictAll(t, api, from.Name)
 				roll(t, api, func(*appsv1.DeploymentSpec) {})
 			})
-			if got.sent < 50 || (got.failed > 0) == protected || !protected && !strings.Contains(got.err.Error(), "failed calling webhook") {
-				t.Errorf("%d of %d requests failed, want none: %t", got.failed, got.sent, protected)
+			switch {
+			case protected && (got.failed > 0 || got.sent < 50):
+				t.Errorf("%d of %d requests failed; want none, of at least 50", got.failed, got.sent)
+			case !protected && got.failed == 0: // each that fails can take as long as its timeout, so few are sent
+				t.Errorf("none of %d requests failed; want some", got.sent)
+			case !protected && !strings.Contains(got.err.Error(), "failed calling webhook"):
+				t.Error(got.err)
 			}
 			if (refused > 0) != protected {
 				t.Errorf("%d evictions were refused, want some: %t", refused, protected)
