@@ -23,6 +23,7 @@ func (r *groupRun) lost(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(err, framework.ErrNoResponse) {
 		return nil
 	}
+	r.answers.miss()
 	_ = wait.PollUntilContextCancel(ctx, restartPause, true, func(ctx context.Context) (bool, error) {
 		return r.target.Alive(ctx) == nil, nil
 	})
@@ -47,12 +48,14 @@ const late = 3 * time.Second
 // serverPaused is why an outcome that is not as expected says nothing after a late answer.
 const serverPaused = "the API server answered no request for some seconds"
 
-// answers notices late answers of an API server.
+// answers notices late and missing answers of an API server.
 type answers struct {
 	mu sync.Mutex
 	// asked has when each question was asked that was not answered yet, late is when a late answer arrived.
 	asked []time.Time
 	late  time.Time
+	// missing is when a request last got no answer.
+	missing time.Time
 }
 
 // ask notes a question. The returned function notes its answer.
@@ -77,6 +80,21 @@ func (a *answers) lateSince(began time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.late.After(began) || slices.ContainsFunc(a.asked, func(asked time.Time) bool { return time.Since(asked) > late })
+}
+
+// miss notes that a request got no answer.
+func (a *answers) miss() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.missing = time.Now()
+}
+
+// missingSince reports whether a request got no answer after a time. One of several API servers may have
+// ended then, and with it controllers, of which another instance begins to work later.
+func (a *answers) missingSince(began time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.missing.After(began)
 }
 
 // paused is why what happened during a pause of this process says nothing.

@@ -140,6 +140,70 @@ func TestInfrastructureIsNoVerdict(t *testing.T) {
 	}
 }
 
+// halfGone is an unsteady API server of several, one of which ends: the request of one scenario gets no response, and what
+// another one waits for does not happen meanwhile.
+type halfGone struct {
+	unsteady
+	asked map[string]int
+	// missed is closed when the engine has noticed the request without response: then it asks whether the API server is alive.
+	missed chan struct{}
+	once   sync.Once
+}
+
+type halfGoneTarget struct {
+	unsteadyTarget
+	g *halfGone
+}
+
+func (g *halfGone) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return halfGoneTarget{unsteadyTarget{targettest.Target{Sandbox: g}, &g.unsteady}, g}, nil
+}
+
+func (t halfGoneTarget) Alive(context.Context) error {
+	t.g.mu.Lock()
+	defer t.g.mu.Unlock()
+	if t.g.asked["lost"] > 0 {
+		t.g.once.Do(func() { close(t.g.missed) })
+	}
+	return nil
+}
+
+func (g *halfGone) Do(_ context.Context, request framework.Request) (framework.Result, error) {
+	g.mu.Lock()
+	g.asked[request.Name]++
+	first := g.asked[request.Name] == 1
+	g.mu.Unlock()
+	switch {
+	case first && request.Name == "lost":
+		return framework.Result{}, framework.ErrNoResponse
+	case first:
+		<-g.missed
+		return framework.Result{}, framework.ErrTimeout
+	}
+	return response(200, ""), nil
+}
+
+// A scenario for which something did not happen in time is repeated if the API server did not respond to another one meanwhile.
+func TestInconclusiveWhileAnAPIServerEnded(t *testing.T) {
+	t.Parallel()
+	g := &halfGone{asked: map[string]int{}, missed: make(chan struct{})}
+	var all []scenario.Scenario
+	for _, name := range []string{"late", "lost"} {
+		s := read("a." + name)
+		s.Spec.When[0].Get.Name = name
+		all = append(all, s)
+	}
+	out, err := Run(t.Context(), Options{Provider: g, Scenarios: all, Parallel: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, outcome := range out.Outcomes {
+		if outcome.Verdict != framework.Pass || outcome.Repeated != 1 {
+			t.Errorf("%s: got %s after %d repetitions (%s), want a pass after one", outcome.Name, outcome.Verdict, outcome.Repeated, outcome.Reason)
+		}
+	}
+}
+
 // Of a PolicyTest, only the cases whose outcomes say nothing are repeated.
 func TestCasesAreRepeated(t *testing.T) {
 	t.Parallel()

@@ -374,6 +374,10 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 		w.repeatLater(c.Scenario, serverPaused)
 		return
 	}
+	if outcome.Verdict == framework.Inconclusive && w.answers.missingSince(began) {
+		w.repeatLater(c.Scenario, "the API server did not respond to another scenario")
+		return
+	}
 	outcome.DurationSeconds = time.Since(began).Seconds()
 	outcome = w.gateUnknown(c.Scenario, w.plugins.judge(c.Scenario, outcome))
 	if canDependOnLost(outcome) && w.lostSince(lostBefore) {
