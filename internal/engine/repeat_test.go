@@ -148,6 +148,8 @@ type halfGone struct {
 	// missed is closed when the engine has noticed the request without response: then it asks whether the API server is alive.
 	missed chan struct{}
 	once   sync.Once
+	// waits is closed when the other scenario waits.
+	waits chan struct{}
 }
 
 type halfGoneTarget struct {
@@ -162,7 +164,7 @@ func (g *halfGone) Start(context.Context, target.StartOptions) (target.Target, e
 func (t halfGoneTarget) Alive(context.Context) error {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
-	if t.g.asked["lost"] > 0 {
+	if t.g.asked["gone"] > 0 {
 		t.g.once.Do(func() { close(t.g.missed) })
 	}
 	return nil
@@ -175,8 +177,13 @@ func (g *halfGone) Do(_ context.Context, request framework.Request) (framework.R
 	g.mu.Unlock()
 	switch {
 	case first && request.Name == "lost":
+		<-g.waits
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.asked["gone"]++
 		return framework.Result{}, framework.ErrNoResponse
 	case first:
+		close(g.waits)
 		<-g.missed
 		return framework.Result{}, framework.ErrTimeout
 	}
@@ -186,7 +193,7 @@ func (g *halfGone) Do(_ context.Context, request framework.Request) (framework.R
 // A scenario for which something did not happen in time is repeated if the API server did not respond to another one meanwhile.
 func TestInconclusiveWhileAnAPIServerEnded(t *testing.T) {
 	t.Parallel()
-	g := &halfGone{asked: map[string]int{}, missed: make(chan struct{})}
+	g := &halfGone{asked: map[string]int{}, missed: make(chan struct{}), waits: make(chan struct{})}
 	var all []scenario.Scenario
 	for _, name := range []string{"late", "lost"} {
 		s := read("a." + name)
