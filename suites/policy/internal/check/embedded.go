@@ -50,6 +50,9 @@ type embedded struct {
 	kind schema.GroupVersionKind
 }
 
+// template is where the part is, with metadata beside it.
+func (e embedded) template() Path { return e.path[:len(e.path)-1] }
+
 // embeddedIn returns the parts of a sample that are the spec of another kind.
 func (b *bench) embeddedIn(s sample) []embedded {
 	kind, err := object.Kind(s.object)
@@ -80,10 +83,16 @@ func (b *bench) children(all []sample) []*Case {
 				cases = append(cases, c)
 				continue
 			}
-			if slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool { return p.below(part.path) }) {
-				child.SetName("contract-child")
-				cases = append(cases, b.newCase(Embedded, s, framework.Create(child), "create", fmt.Sprintf("the %s of %s", part.kind.Kind, part.path)))
+			if len(below(s.defect, part.path)) == 0 {
+				continue
 			}
+			child.SetName("contract-child")
+			c := b.newCase(Embedded, s, framework.Create(child), "create", fmt.Sprintf("the %s of %s", part.kind.Kind, part.path))
+			c.Alone = b.alone(s, slices.Concat(below(b.subject.Bad[s.bad].Defect(), part.path), below(s.defect, part.template())), part.path.String())
+			if c.Alone != nil {
+				cases = append(cases, c.Alone)
+			}
+			cases = append(cases, c)
 		}
 	}
 	return cases
@@ -92,7 +101,7 @@ func (b *bench) children(all []sample) []*Case {
 // childOf returns the object that a part of another one describes, with the metadata beside it.
 func childOf(parent map[string]any, part embedded) map[string]any {
 	spec, _ := at(parent, part.path)
-	metadata, _ := at(parent, append(slices.Clone(part.path[:len(part.path)-1]), any("metadata")))
+	metadata, _ := at(parent, append(slices.Clone(part.template()), any("metadata")))
 	apiVersion, kind := part.kind.ToAPIVersionAndKind()
 	child := map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}
 	if metadata != nil {
@@ -130,7 +139,7 @@ func (b *bench) owned() ([]*Case, error) {
 		sent := b.newCase(Owned, s, framework.Create(child), "create", "as the policies made it, with a controller")
 		sent.Control = c
 		for _, part := range b.embeddedIn(s) {
-			sent.Templates = append(sent.Templates, part.path[:len(part.path)-1])
+			sent.Templates = append(sent.Templates, part.template())
 		}
 		cases = append(cases, sent)
 	}
