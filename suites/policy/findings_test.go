@@ -158,7 +158,7 @@ spec: {policyName: names, validationActions: [Deny]}
 }
 
 // The defect of a bad object is what the policies read of it and refuse alone. The samples of public libraries also differ
-// elsewhere, or have a defect twice.
+// elsewhere, have a defect twice, or have one that is not only in a template.
 func TestFindingDefects(t *testing.T) {
 	t.Parallel()
 	const rule = `
@@ -214,6 +214,10 @@ spec: {policyName: rule, validationActions: [Deny]}
 		"no defect in the template": {
 			"object.kind == 'Pod' || object.spec.template.spec.containers[0].image != 'k' && object.metadata.?labels.a.orValue('b') == 'b'", set, change(change(set, "name: r", "name: r, labels: {a: c}"), "image: i", "image: j"),
 			nil, map[string]string{"PO-DOOR-4": "the policies do not refuse"},
+		},
+		"also read outside of the template": {
+			"object.kind == 'Pod' || object.spec.replicas < 2 || has(object.spec.template.spec.hostname)", change(set, "containers", "hostname: h, containers"), set,
+			nil, map[string]string{"PO-DOOR-4": "bad[0]: spec.replicas"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

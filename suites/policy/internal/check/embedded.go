@@ -86,6 +86,10 @@ func (b *bench) children(all []sample) []*Case {
 			if len(below(s.defect, part.path)) == 0 {
 				continue
 			}
+			if outside := b.outside(s, part); len(outside) > 0 {
+				b.observed.Outside = append(b.observed.Outside, fmt.Sprintf("%s: %s", s.name, outside[0]))
+				continue
+			}
 			child.SetName("contract-child")
 			c := b.newCase(Embedded, s, framework.Create(child), "create", fmt.Sprintf("the %s of %s", part.kind.Kind, part.path))
 			c.Alone = b.alone(s, slices.Concat(below(b.subject.Bad[s.bad].Defect(), part.path), below(s.defect, part.template())), part.path.String())
@@ -96,6 +100,33 @@ func (b *bench) children(all []sample) []*Case {
 		}
 	}
 	return cases
+}
+
+// outside returns what the policies that match a sample read of it outside of a template, apart from what says which object it
+// is and its metadata. What is created from the template does not have it.
+func (b *bench) outside(s sample, part embedded) []Path {
+	kind, err := object.Kind(s.object)
+	if err != nil {
+		return nil
+	}
+	var found []Path
+	for _, p := range b.subject.List() {
+		if !slices.Contains(b.kindsOf(p), kind) {
+			continue
+		}
+		reads, _ := p.reads(p.deciding(), "object")
+		for _, each := range reads {
+			if slices.ContainsFunc(each.paths, func(path Path) bool { return matches(path, part.template()) }) {
+				continue
+			}
+			for _, path := range each.paths {
+				if !slices.Contains([]any{"apiVersion", "kind", "metadata"}, path[0]) && b.canHave(kind, path) {
+					found = append(found, path)
+				}
+			}
+		}
+	}
+	return found
 }
 
 // childOf returns the object that a part of another one describes, with the metadata beside it.

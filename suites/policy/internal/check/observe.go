@@ -171,6 +171,8 @@ type Observations struct {
 	Fields map[string]bool
 	// OneVersion is true if no kind of a bad object is served in another version.
 	OneVersion bool
+	// Outside is what policies read of an object outside of its template, where a defect is: "bad[0]: spec.replicas".
+	Outside []string
 	// Keys and OpenConstants are how many labels and annotations, and how many constants, requests are about.
 	Keys, OpenConstants int
 	// Shapes says of which variant of a param each binding of a probe is.
