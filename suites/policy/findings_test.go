@@ -156,3 +156,84 @@ spec: {policyName: names, validationActions: [Deny]}
 		}
 	}
 }
+
+// The defect of a bad object is what the policies read of it and refuse alone. The samples of public libraries also differ
+// elsewhere, have a defect twice, or have one that is not only in a template.
+func TestFindingDefects(t *testing.T) {
+	t.Parallel()
+	const rule = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: rule}
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}
+      - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [replicasets]}
+  validations: [{expression: "EXPRESSION", message: it is bad}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: rule}
+spec: {policyName: rule, validationActions: [Deny]}
+`
+	const plain = "{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: VALUE}}, spec: {containers: [{name: c, image: i}]}}"
+	change := strings.ReplaceAll
+	ready := change(plain, "image: i}]", "image: VALUE}], initContainers: [{name: d, image: VALUE}]")
+	set := change(replicaSet, "MOST", "2")
+	on := server(t)
+	for name, test := range map[string]struct {
+		expression, good, bad string
+		failed                []string
+		why                   map[string]string // rules that are unsupported
+	}{
+		"another label": {
+			"object.spec.containers.all(c, c.image == 'i')", change(plain, "VALUE", "b"), change(change(plain, "VALUE", "c"), "image: i", "image: j"),
+			[]string{"PO-DOOR-2", "PO-DOOR-3"}, nil,
+		},
+		"another name": {
+			"!has(object.spec.containers) || object.spec.containers[0].image == 'i'", change(plain, "VALUE", "b"), change(change(plain, "VALUE", "b"), "name: c, image: i", "name: d, image: j"),
+			[]string{"PO-DOOR-2", "PO-DOOR-3", "PO-VERDICT-3"}, nil,
+		},
+		"twice": {
+			"(object.spec.containers + object.spec.?initContainers.orValue([])).all(c, c.image == 'i')", change(ready, "VALUE", "i"), change(ready, "VALUE", "j"),
+			[]string{"PO-DOOR-3"}, nil,
+		},
+		"only together": {
+			"!('a' in object.metadata.labels) || object.metadata.labels.a != 'c' || object.spec.containers.all(c, c.image == 'i')", change(plain, "VALUE", "b"), change(change(plain, "VALUE", "c"), "image: i", "image: j"),
+			nil, map[string]string{"PO-DOOR-2": "bad[0] differs from its fix at metadata.labels.a, spec.containers[0].image", "PO-VERDICT-3": "with its fix, and of the bad object only spec.containers[0]"},
+		},
+		"not what scale writes": {
+			"object.kind == 'Pod' || !has(object.spec.template.spec.hostname)", set, change(change(set, "replicas: 2", "replicas: 3"), "containers", "hostname: h, containers"),
+			[]string{"PO-DOOR-4"}, map[string]string{"PO-DOOR-3": "bad[0] differs from its fix at spec.replicas, spec.template.spec.hostname"},
+		},
+		"not read in the template": {
+			"object.kind == 'Pod' || object.spec.replicas > 1", set, change(change(set, "replicas: 2", "replicas: 1"), "image: i", "image: j"),
+			[]string{"PO-DOOR-3"}, map[string]string{"PO-DOOR-4": "no defect is in a template"},
+		},
+		"no defect in the template": {
+			"object.kind == 'Pod' || object.spec.template.spec.containers[0].image != 'k' && object.metadata.?labels.a.orValue('b') == 'b'", set, change(change(set, "name: r", "name: r, labels: {a: c}"), "image: i", "image: j"),
+			nil, map[string]string{"PO-DOOR-4": "the policies do not refuse"},
+		},
+		"also read outside of the template": {
+			"object.kind == 'Pod' || object.spec.replicas < 2 || has(object.spec.template.spec.hostname)", change(set, "containers", "hostname: h, containers"), set,
+			nil, map[string]string{"PO-DOOR-4": "bad[0]: spec.replicas"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, failed := judged(t, on.Check(t.Context(), policy.Subject{
+				Policies: file(t, change(rule, "EXPRESSION", test.expression)), Good: file(t, test.good),
+				Bad: []policy.Bad{{Object: file(t, test.bad), Denied: "it is bad"}},
+			}, policy.Only("PO-VERDICT-1", "PO-VERDICT-3", "PO-DOOR-2", "PO-DOOR-3", "PO-DOOR-4")))
+			slices.Sort(failed)
+			if !slices.Equal(failed, test.failed) {
+				t.Errorf("it breaks %v; want %v", failed, test.failed)
+			}
+			for _, outcome := range report.Outcomes {
+				if want, found := test.why[outcome.Rule.ID]; found && (outcome.Verdict != framework.Unsupported || !strings.Contains(outcome.Reason, want)) {
+					t.Errorf("%s is %s: %s; want unsupported, %s", outcome.Rule, outcome.Verdict, outcome.Reason, want)
+				}
+			}
+		})
+	}
+}

@@ -11,18 +11,11 @@ import (
 func (b *bench) elements(all []sample) []*Case {
 	var cases []*Case
 	for _, s := range all {
-		if s.fix == nil {
-			continue
-		}
-		for _, list := range listsOf(b.subject.Bad[s.bad].Defect()) {
-			value, _ := at(s.fix, list)
-			good, _ := value.([]any)
-			for _, item := range b.badElements(s, list) {
-				if named(item.bad) && (b.namedByDefect(s, list) || referred(s.object, list, item.bad["name"])) {
-					continue // the policy may ask for an element of a name; under another name, nothing refers to it
-				}
-				cases = append(cases, b.positions(s, list, good, item.bad)...)
+		for _, item := range b.badElements(s) {
+			if named(item.bad) && (item.byName || referred(s.object, item.list, item.bad["name"])) {
+				continue // the policy may ask for an element of a name; under another name, nothing refers to it
 			}
+			cases = append(cases, b.positions(s, item)...)
 		}
 	}
 	return cases
@@ -31,33 +24,44 @@ func (b *bench) elements(all []sample) []*Case {
 // movedName is the name of a bad element in another position or list.
 const movedName = "contract-moved"
 
-// setControls sets Absent and Same of a request that moves the bad element of a list.
-func (b *bench) setControls(c *Case, s sample, list Path) {
-	key := s.name + list.String()
-	c.Absent, c.Same = b.absent[key], b.same[key]
+// controls are the requests for Absent, Same and Alone of a Case.
+type controls struct{ absent, same, alone *Case }
+
+// setControls sets Absent, Same and Alone of a request that moves the bad element at a path.
+func (b *bench) setControls(c *Case, s sample, element Path) {
+	found := b.controls[s.name+element.String()]
+	c.Absent, c.Same, c.Alone = found.absent, found.same, found.alone
+}
+
+// alone creates the fix with only the values of the bad object at some paths. It returns nil if that is the fix or the bad object.
+func (b *bench) alone(s sample, values []Path, where string) *Case {
+	object := withValues(s.fix, s.object, values)
+	if object == nil || len(defectOf(object, s.fix)) == 0 || len(defectOf(object, s.object)) == 0 {
+		return nil
+	}
+	return b.create(Controls, s, object, "with its fix, and of the bad object only "+where)
 }
 
 // elementControls returns the requests for setControls.
 func (b *bench) elementControls(all []sample) []*Case {
-	b.absent, b.same = map[string]*Case{}, map[string]*Case{}
+	b.controls = map[string]controls{}
 	var cases []*Case
 	for _, s := range all {
-		if s.fix == nil {
-			continue
-		}
-		for _, list := range listsOf(b.subject.Bad[s.bad].Defect()) {
-			for _, item := range b.badElements(s, list) {
-				path, key := append(slices.Clone(list), any(item.index)), s.name+list.String()
-				if without := with(s.fix, path, remove); without != nil {
-					b.absent[key] = b.create(Controls, s, without, fmt.Sprintf("with its fix without %s", path))
-					cases = append(cases, b.absent[key])
-				}
-				if named(item.bad) {
-					renamed := with(s.object, path, func(any) (any, bool) { return withName(item.bad, movedName), true })
-					b.same[key] = b.create(Controls, s, renamed, fmt.Sprintf("with another name of %s", path))
-					cases = append(cases, b.same[key])
+		for _, item := range b.badElements(s) {
+			found := controls{alone: b.alone(s, item.values, item.path.String())}
+			if without := with(s.fix, item.path, remove); without != nil {
+				found.absent = b.create(Controls, s, without, fmt.Sprintf("with its fix without %s", item.path))
+			}
+			if named(item.bad) {
+				renamed := with(s.fix, item.path, func(any) (any, bool) { return withName(item.bad, movedName), true })
+				found.same = b.create(Controls, s, renamed, fmt.Sprintf("with its fix, and of the bad object only %s, under another name", item.path))
+			}
+			for _, c := range []*Case{found.alone, found.absent, found.same} {
+				if c != nil {
+					cases = append(cases, c)
 				}
 			}
+			b.controls[s.name+item.path.String()] = found
 		}
 	}
 	return cases
@@ -65,29 +69,24 @@ func (b *bench) elementControls(all []sample) []*Case {
 
 func named(item map[string]any) bool { _, ok := item["name"].(string); return ok }
 
-// namedByDefect reports whether a defect is the name of an element of a list.
-func (b *bench) namedByDefect(s sample, list Path) bool {
-	return slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool {
-		return p.below(list) && len(p) == len(list)+2 && p[len(p)-1] == "name"
-	})
-}
-
-// positions returns the creations of the fix with the bad element in a list of it.
-func (b *bench) positions(s sample, list Path, good []any, item map[string]any) []*Case {
-	bad := withName(item, movedName)
+// positions returns the creations of the fix with the bad element in each position of its list.
+func (b *bench) positions(s sample, item badElement) []*Case {
+	bad := withName(item.bad, movedName)
+	value, _ := at(s.fix, item.list)
+	good, _ := value.([]any)
 	orders := map[string][]any{"alone": {bad}, "first": slices.Concat([]any{bad}, good), "last": slices.Concat(good, []any{bad})}
 	if len(good) > 0 {
 		orders["in the middle"] = slices.Concat(good, []any{bad, withName(good[0], "contract-good")})
 	}
 	var cases []*Case
 	for _, order := range slices.Sorted(maps.Keys(orders)) {
-		varied := with(s.fix, list, func(any) (any, bool) { return orders[order], true })
+		varied := with(s.fix, item.list, func(any) (any, bool) { return orders[order], true })
 		if varied == nil {
 			continue
 		}
-		c := b.create(Elements, s, varied, fmt.Sprintf("with its fix, and the bad element of %s %s", list, order))
-		c.Path = list
-		b.setControls(c, s, list)
+		c := b.create(Elements, s, varied, fmt.Sprintf("with its fix, and the bad element of %s %s", item.list, order))
+		c.Path = item.list
+		b.setControls(c, s, item.path)
 		cases = append(cases, c)
 	}
 	return cases

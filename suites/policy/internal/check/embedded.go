@@ -50,6 +50,9 @@ type embedded struct {
 	kind schema.GroupVersionKind
 }
 
+// template is where the part is, with metadata beside it.
+func (e embedded) template() Path { return e.path[:len(e.path)-1] }
+
 // embeddedIn returns the parts of a sample that are the spec of another kind.
 func (b *bench) embeddedIn(s sample) []embedded {
 	kind, err := object.Kind(s.object)
@@ -80,19 +83,56 @@ func (b *bench) children(all []sample) []*Case {
 				cases = append(cases, c)
 				continue
 			}
-			if slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool { return p.below(part.path) }) {
-				child.SetName("contract-child")
-				cases = append(cases, b.newCase(Embedded, s, framework.Create(child), "create", fmt.Sprintf("the %s of %s", part.kind.Kind, part.path)))
+			if len(below(s.defect, part.path)) == 0 {
+				continue
 			}
+			if outside := b.outside(s, part); len(outside) > 0 {
+				b.observed.Outside = append(b.observed.Outside, fmt.Sprintf("%s: %s", s.name, outside[0]))
+				continue
+			}
+			child.SetName("contract-child")
+			c := b.newCase(Embedded, s, framework.Create(child), "create", fmt.Sprintf("the %s of %s", part.kind.Kind, part.path))
+			c.Alone = b.alone(s, slices.Concat(below(b.subject.Bad[s.bad].Defect(), part.path), below(s.defect, part.template())), part.path.String())
+			if c.Alone != nil {
+				cases = append(cases, c.Alone)
+			}
+			cases = append(cases, c)
 		}
 	}
 	return cases
 }
 
+// outside returns what the policies that match a sample read of it outside of a template, apart from what says which object it
+// is and its metadata. What is created from the template does not have it.
+func (b *bench) outside(s sample, part embedded) []Path {
+	kind, err := object.Kind(s.object)
+	if err != nil {
+		return nil
+	}
+	var found []Path
+	for _, p := range b.subject.List() {
+		if !slices.Contains(b.kindsOf(p), kind) {
+			continue
+		}
+		reads, _ := p.reads(p.deciding(), "object")
+		for _, each := range reads {
+			if slices.ContainsFunc(each.paths, func(path Path) bool { return matches(path, part.template()) }) {
+				continue
+			}
+			for _, path := range each.paths {
+				if !slices.Contains([]any{"apiVersion", "kind", "metadata"}, path[0]) && b.canHave(kind, path) {
+					found = append(found, path)
+				}
+			}
+		}
+	}
+	return found
+}
+
 // childOf returns the object that a part of another one describes, with the metadata beside it.
 func childOf(parent map[string]any, part embedded) map[string]any {
 	spec, _ := at(parent, part.path)
-	metadata, _ := at(parent, append(slices.Clone(part.path[:len(part.path)-1]), any("metadata")))
+	metadata, _ := at(parent, append(slices.Clone(part.template()), any("metadata")))
 	apiVersion, kind := part.kind.ToAPIVersionAndKind()
 	child := map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}
 	if metadata != nil {
@@ -130,7 +170,7 @@ func (b *bench) owned() ([]*Case, error) {
 		sent := b.newCase(Owned, s, framework.Create(child), "create", "as the policies made it, with a controller")
 		sent.Control = c
 		for _, part := range b.embeddedIn(s) {
-			sent.Templates = append(sent.Templates, part.path[:len(part.path)-1])
+			sent.Templates = append(sent.Templates, part.template())
 		}
 		cases = append(cases, sent)
 	}

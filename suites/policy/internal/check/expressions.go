@@ -38,6 +38,11 @@ func (p Policy) texts(list string, names ...string) []string {
 // expressions returns all expressions of the policy, also of its messages.
 func (p Policy) expressions() []string { return expressionsIn(p.Object["spec"]) }
 
+// deciding returns the expressions that decide. Variables decide where these use them.
+func (p Policy) deciding() []string {
+	return slices.Concat(p.Expressions("matchConditions"), p.Expressions("validations"))
+}
+
 func expressionsIn(value any) []string {
 	var found []string
 	switch value := value.(type) {

@@ -12,7 +12,7 @@ const times = 10
 // large creates samples in which each list and map that an expression loops over has ten times as many elements.
 func (b *bench) large(all []sample) []*Case {
 	var cases []*Case
-	read := b.subject.readPaths()
+	read := b.subject.readPaths(Policy.expressions)
 	for _, s := range all {
 		for _, path := range paths(s.object, nil) {
 			if value, _ := at(s.object, path); !isCollection(value) || !read.loopsOver(path) {

@@ -46,6 +46,9 @@ type Case struct {
 	// Same is the creation of the bad object in which the bad element has the name that it has in this request, or nil. If
 	// the policies allow it, they decide by the name.
 	Same *Case
+	// Alone is the creation of the fix with only those values of the bad object that this request carries, or nil if it carries
+	// all. Unless the policies refuse it, these values are no defect.
+	Alone *Case
 	// Whole is true if the API server accepts its response to the creation of a sample as a new object. Chosen are the paths of
 	// values that it chooses, which differ in each response.
 	Whole  bool
@@ -168,6 +171,8 @@ type Observations struct {
 	Fields map[string]bool
 	// OneVersion is true if no kind of a bad object is served in another version.
 	OneVersion bool
+	// Outside is what policies read of an object outside of its template, where a defect is: "bad[0]: spec.replicas".
+	Outside []string
 	// Keys and OpenConstants are how many labels and annotations, and how many constants, requests are about.
 	Keys, OpenConstants int
 	// Shapes says of which variant of a param each binding of a probe is.
@@ -238,8 +243,8 @@ type bench struct {
 	probes    target.Sandbox
 	namespace string // of objects without one
 	observed  *Observations
-	// absent and same are the Cases for Case.Absent and Case.Same, by sample and list.
-	absent, same map[string]*Case
+	// controls has the controls of each bad element, by its sample and path.
+	controls map[string]controls
 	// specs is what Server.kindsBySpec returned.
 	specs map[string]schema.GroupVersionKind
 	// openAPI has the OpenAPI v3 documents of the API server, by group and version.
@@ -507,9 +512,24 @@ func OfAnotherName(c *Case) bool {
 	return false
 }
 
+// Elsewhere returns why the values of the bad object that a request carries are no defect without the others, or "".
+func (c *Case) Elsewhere() string {
+	switch {
+	case c.Alone == nil:
+		return ""
+	case !c.Alone.Accepted():
+		return "the API server does not accept: " + c.Alone.What
+	case c.Alone.Refusal() == "":
+		return "the policies do not refuse: " + c.Alone.What
+	}
+	return ""
+}
+
 // Meaningless returns why a request that moves a bad element says nothing about the policies, or "".
 func (c *Case) Meaningless() string {
 	switch {
+	case c.Elsewhere() != "":
+		return c.Elsewhere()
 	case c.Absent != nil && c.Absent.Accepted() && c.Absent.Refusal() != "" && len(c.Absent.Errors()) == 0:
 		return "the policies ask for an element, and do not forbid one"
 	case c.Same != nil && c.Same.Accepted() && c.Same.Refusal() == "":

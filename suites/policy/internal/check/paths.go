@@ -50,10 +50,11 @@ type readPaths struct {
 	all bool
 }
 
-func (s Subject) readPaths() readPaths {
+// readPaths returns what some expressions of the policies read.
+func (s Subject) readPaths(expressions func(Policy) []string) readPaths {
 	var found readPaths
 	for _, p := range s.List() {
-		reads, known := p.reads(p.expressions(), "object", "oldObject")
+		reads, known := p.reads(expressions(p), "object", "oldObject")
 		found.reads = append(found.reads, reads...)
 		found.all = found.all || !known || p.Mutating()
 	}
@@ -67,14 +68,47 @@ func (r readPaths) have(path Path) bool {
 	})
 }
 
-// matches reports whether the steps that two paths both have are the same.
+// matches reports whether the steps that two paths both have are the same. A key that is read of a list is one of its elements:
+// 'ALL' in drop.
 func matches(read, path Path) bool {
 	for i := range min(len(read), len(path)) {
-		if read[i] != any(each{}) && read[i] != path[i] {
+		_, key := read[i].(string)
+		_, index := path[i].(int)
+		if read[i] != any(each{}) && read[i] != path[i] && (!key || !index) {
 			return false
 		}
 	}
 	return true
+}
+
+// deciding returns the paths of a list at which values decide: an expression reads the value, or something above it, and nothing
+// more exact. If there is none, what is read is not known, and all are returned.
+func (s Subject) deciding(all []Path) []Path {
+	reads := s.readPaths(Policy.deciding)
+	for _, k := range s.keys() {
+		reads.reads = append(reads.reads, read{paths: []Path{{"metadata", k.in, k.key}}})
+	}
+	var found []Path
+	for _, path := range all {
+		if reads.have(path) || reads.endAbove(path) {
+			found = append(found, path)
+		}
+	}
+	if len(found) == 0 {
+		return all
+	}
+	return found
+}
+
+// endAbove reports whether a path is below one that is read, below which nothing else is.
+func (r readPaths) endAbove(path Path) bool {
+	var ends []Path
+	for _, each := range r.reads {
+		ends = append(ends, each.paths...)
+	}
+	return slices.ContainsFunc(ends, func(end Path) bool {
+		return len(end) < len(path) && matches(end, path) && !slices.ContainsFunc(ends, func(p Path) bool { return len(p) > len(end) && p.below(end) })
+	})
 }
 
 // canHave reports whether a kind has a path, or its schema is not known.

@@ -33,6 +33,7 @@ type sample struct {
 	good, bad int
 	object    map[string]any
 	fix       map[string]any // of a bad one
+	defect    []Path         // of a bad one with a fix, without what the policies do not read
 	name      string         // "good[0]"
 }
 
@@ -45,6 +46,13 @@ func (b *bench) samples() []sample {
 		all = append(all, sample{good: -1, bad: i, object: bad.Object, fix: bad.Fix, name: fmt.Sprintf("bad[%d]", i)})
 	}
 	return all
+}
+
+func (b *bench) withDefect(s sample) sample {
+	if s.fix != nil {
+		s.defect = b.subject.deciding(b.subject.Bad[s.bad].Defect())
+	}
+	return s
 }
 
 // before sends all requests before the policies are installed.
@@ -63,7 +71,7 @@ func (b *bench) before(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrSubject, s.name, err)
 		}
-		served = append(served, s)
+		served = append(served, b.withDefect(s))
 		first = append(first, b.create(Samples, s, s.object, ""))
 		if s.fix != nil {
 			first = append(first, b.create(Fixes, s, s.fix, "with its fix"))
@@ -146,7 +154,7 @@ const oneUnread = 10
 // expression reads are varied too, because what is read may be hidden.
 func (b *bench) variants(all []sample) []*Case {
 	var cases []*Case
-	read, unread := b.subject.readPaths(), 0
+	read, unread := b.subject.readPaths(Policy.expressions), 0
 	for _, s := range all {
 		n := 0
 		for _, path := range paths(s.object, nil) {
@@ -301,17 +309,21 @@ func (b *bench) storedName(s sample, name, suffix string) string {
 	return name + "-" + number + suffix
 }
 
+// withValues returns a copy of an object with the values of another one at some paths, or nil if it cannot have them.
+func withValues(object, other map[string]any, paths []Path) map[string]any {
+	for _, path := range paths {
+		value, found := at(other, path)
+		if object != nil {
+			object = with(object, path, func(any) (any, bool) { return value, found })
+		}
+	}
+	return object
+}
+
 // edited returns a stored object with the values of another manifest at some paths. If it cannot have them, it gets the
 // whole content of the manifest.
 func edited(kept *unstructured.Unstructured, manifest map[string]any, paths []Path) *unstructured.Unstructured {
-	changed := kept.Object
-	for _, path := range paths {
-		value, found := at(manifest, path)
-		if changed != nil {
-			changed = with(changed, path, func(any) (any, bool) { return value, found })
-		}
-	}
-	if changed != nil {
+	if changed := withValues(kept.Object, manifest, paths); changed != nil {
 		return &unstructured.Unstructured{Object: changed}
 	}
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(manifest)}

@@ -68,38 +68,33 @@ func (b *bench) matched() []schema.GroupVersion {
 func (b *bench) siblings(all []sample) []*Case {
 	var cases []*Case
 	for _, s := range all {
-		if s.fix == nil {
-			continue
-		}
-		for _, list := range listsOf(b.subject.Bad[s.bad].Defect()) {
-			for _, item := range b.badElements(s, list) {
-				for _, path := range b.listsBeside(s, list, item) {
-					appended := func(element any) map[string]any {
-						return with(s.fix, path, func(old any) (any, bool) {
-							items, _ := old.([]any)
-							return append(slices.Clone(items), withName(element, movedName)), true
-						})
-					}
-					varied, control := appended(item.bad), appended(item.good)
-					if varied == nil || item.good == nil {
-						continue
-					}
-					c := b.create(Siblings, s, varied, "with its fix, and the bad element in "+path.String())
-					c.Path = path
-					b.setControls(c, s, list)
-					c.Control = b.create(Controls, s, control, "with its fix, and the good element in "+path.String())
-					cases = append(cases, c.Control)
-					cases = append(cases, c)
+		for _, item := range b.badElements(s) {
+			for _, path := range b.listsBeside(s, item) {
+				appended := func(element any) map[string]any {
+					return with(s.fix, path, func(old any) (any, bool) {
+						items, _ := old.([]any)
+						return append(slices.Clone(items), withName(element, movedName)), true
+					})
 				}
+				varied, control := appended(item.bad), appended(item.good)
+				if varied == nil || item.good == nil {
+					continue
+				}
+				c := b.create(Siblings, s, varied, "with its fix, and the bad element in "+path.String())
+				c.Path = path
+				b.setControls(c, s, item.path)
+				c.Control = b.create(Controls, s, control, "with its fix, and the good element in "+path.String())
+				cases = append(cases, c.Control)
+				cases = append(cases, c)
 			}
 		}
 	}
 	return cases
 }
 
-// listsBeside returns the other lists in the object that has a list, whose elements can have all fields of an element, and
-// of what the fix has instead.
-func (b *bench) listsBeside(s sample, list Path, item badElement) []Path {
+// listsBeside returns the other lists in the object that has the list of an element, whose elements can have all fields of the
+// element, and of what the fix has instead.
+func (b *bench) listsBeside(s sample, item badElement) []Path {
 	kind, err := object.Kind(s.object)
 	if err != nil {
 		return nil
@@ -109,8 +104,8 @@ func (b *bench) listsBeside(s sample, list Path, item badElement) []Path {
 		maps.Copy(both, good)
 	}
 	var found []Path
-	for _, name := range fields.ListsBeside(b.openAPI[kind.GroupVersion()], kind, list, both) {
-		found = append(found, append(slices.Clone(list[:len(list)-1]), any(name)))
+	for _, name := range fields.ListsBeside(b.openAPI[kind.GroupVersion()], kind, item.list, both) {
+		found = append(found, append(slices.Clone(item.list[:len(item.list)-1]), any(name)))
 	}
 	return found
 }
@@ -133,34 +128,38 @@ func listsOf(defect []Path) []Path {
 	return lists
 }
 
-// badElement is an element of a list that has the whole defect of a bad sample.
+// badElement is an element of a list that has a part of the defect of a bad sample.
 type badElement struct {
-	index int // in the list
-	bad   map[string]any
-	good  any // what the fix has instead, or nil
-	// defect are the paths of the defect in the element. One without a step means the whole element.
-	defect []Path
+	list, path Path
+	bad        map[string]any
+	good       any // what the fix has instead, or nil
+	// values are where the element differs from the good one.
+	values []Path
+	// byName is true if a part of the defect is the name of the element.
+	byName bool
 }
 
-// badElements returns copies of the element of a list that has the whole defect of a bad sample: moved without the rest of
-// a defect, it can be good.
-func (b *bench) badElements(s sample, list Path) []badElement {
-	value, _ := at(s.object, list)
-	items, _ := value.([]any)
-	defect := b.subject.Bad[s.bad].Defect()
-	for i, item := range items {
-		path := append(slices.Clone(list), any(i))
-		fields, ok := item.(map[string]any)
-		if ok && !slices.ContainsFunc(defect, func(p Path) bool { return !p.below(path) }) {
-			good, _ := at(s.fix, path)
-			found := badElement{index: i, bad: runtime.DeepCopyJSON(fields), good: runtime.DeepCopyJSONValue(good)}
-			for _, p := range defect {
-				found.defect = append(found.defect, p[len(path):])
+// badElements returns copies of the elements of lists that have a part of the defect of a bad sample. Moved without the rest of
+// a defect, an element can be good: Case.Alone says whether it is.
+func (b *bench) badElements(s sample) []badElement {
+	var all []badElement
+	for _, list := range listsOf(s.defect) {
+		value, _ := at(s.object, list)
+		items, _ := value.([]any)
+		for i, item := range items {
+			found := badElement{list: list, path: append(slices.Clone(list), any(i))}
+			fields, ok := item.(map[string]any)
+			if !ok || len(below(s.defect, found.path)) == 0 {
+				continue
 			}
-			return []badElement{found}
+			good, _ := at(s.fix, found.path)
+			found.bad, found.good = runtime.DeepCopyJSON(fields), runtime.DeepCopyJSONValue(good)
+			found.values = below(b.subject.Bad[s.bad].Defect(), found.path)
+			found.byName = slices.ContainsFunc(s.defect, func(p Path) bool { return slices.Equal(p, append(slices.Clone(found.path), any("name"))) })
+			all = append(all, found)
 		}
 	}
-	return nil
+	return all
 }
 
 // withName returns a copy of an element with a name, if it has one.

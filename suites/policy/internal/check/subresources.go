@@ -33,7 +33,10 @@ func (b *bench) subwrites(ctx context.Context, s sample, kept, fixed *unstructur
 		}
 		var writes []subwrite
 		if defect := defectOf(bad.Object, good.Object); len(defect) > 0 {
-			writes = append(writes, subwrite{object: edited(good, bad.Object, defect), defect: defect})
+			if good.GroupVersionKind() == kind {
+				defect = b.subject.deciding(defect)
+			}
+			writes = append(writes, subwrite{object: edited(good, bad.Object, defect), defect: defect, alone: b.alone(s, defect, "what "+name+" has")})
 		}
 		if good.GroupVersionKind() == kind {
 			writes = append(writes, b.addedElements(s, good)...)
@@ -43,9 +46,14 @@ func (b *bench) subwrites(ctx context.Context, s sample, kept, fixed *unstructur
 			if err != nil {
 				return nil, err
 			}
-			if c != nil {
-				cases = append(cases, c)
+			if c == nil {
+				continue
 			}
+			if write.alone != nil {
+				c.Alone = write.alone
+				cases = append(cases, write.alone)
+			}
+			cases = append(cases, c)
 		}
 	}
 	return cases, nil
@@ -89,31 +97,32 @@ type subwrite struct {
 	defect []Path
 	// element is where a bad element of a list was added, or nil. Control is the same write with the good element.
 	element Path
-	list    Path
 	control *unstructured.Unstructured
+	// moved is where the bad element is in the bad object, or nil.
+	moved Path
+	// alone is the request for Case.Alone, if no element was added.
+	alone *Case
 }
 
 // addedElements adds each bad element of a list to each other list in the object that can have it.
 func (b *bench) addedElements(s sample, good *unstructured.Unstructured) []subwrite {
 	var writes []subwrite
-	for _, list := range listsOf(b.subject.Bad[s.bad].Defect()) {
-		for _, item := range b.badElements(s, list) {
-			for _, path := range b.listsBeside(s, list, item) {
-				value, _ := at(good.Object, path)
-				items, _ := value.([]any)
-				added := func(element any) *unstructured.Unstructured {
-					changed := with(good.Object, path, func(any) (any, bool) {
-						return append(slices.Clone(items), withName(element, movedName)), true
-					})
-					return &unstructured.Unstructured{Object: changed}
-				}
-				write := subwrite{object: added(item.bad), control: added(item.good), element: append(slices.Clone(path), len(items)), list: list}
-				for _, p := range item.defect {
-					write.defect = append(write.defect, slices.Concat(write.element, p))
-				}
-				if write.object.Object != nil {
-					writes = append(writes, write)
-				}
+	for _, item := range b.badElements(s) {
+		for _, path := range b.listsBeside(s, item) {
+			value, _ := at(good.Object, path)
+			items, _ := value.([]any)
+			added := func(element any) *unstructured.Unstructured {
+				changed := with(good.Object, path, func(any) (any, bool) {
+					return append(slices.Clone(items), withName(element, movedName)), true
+				})
+				return &unstructured.Unstructured{Object: changed}
+			}
+			write := subwrite{object: added(item.bad), control: added(item.good), element: append(slices.Clone(path), len(items)), moved: item.path}
+			for _, p := range item.values {
+				write.defect = append(write.defect, slices.Concat(write.element, p[len(item.path):]))
+			}
+			if write.object.Object != nil {
+				writes = append(writes, write)
 			}
 		}
 	}
@@ -134,7 +143,7 @@ func (b *bench) subwrite(ctx context.Context, s sample, fixed *unstructured.Unst
 	for range mostRefusals {
 		request.Object = write.object
 		c := b.newCase(Subwrites, s, request, what, change)
-		b.setControls(c, s, write.list)
+		b.setControls(c, s, write.moved)
 		sent := []*Case{c}
 		if write.control != nil {
 			request.Object = write.control

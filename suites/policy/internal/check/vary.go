@@ -188,6 +188,11 @@ func (b Bad) Defect() []Path {
 	return defectOf(b.Object, b.Fix)
 }
 
+// below returns the paths that are at or below another one.
+func below(all []Path, path Path) []Path {
+	return slices.DeleteFunc(slices.Clone(all), func(p Path) bool { return !p.below(path) })
+}
+
 // defectOf returns the paths at which two objects differ, apart from what an API server sets and from what says which
 // object it is.
 func defectOf(object, other map[string]any) []Path {

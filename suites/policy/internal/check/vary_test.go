@@ -127,3 +127,27 @@ func TestLacking(t *testing.T) {
 		}
 	}
 }
+
+// Of a defect, what policies read decides. If none of it is read, or an expression does not parse, all of it may.
+func TestDeciding(t *testing.T) {
+	image, name, drop, label := Path{"spec", "containers", 0, "image"}, Path{"spec", "containers", 0, "name"}, Path{"spec", "containers", 0, "drop", 1}, Path{"metadata", "labels", "a"}
+	all := []Path{image, name, drop, label}
+	for expression, want := range map[string][]Path{
+		"object.spec.containers.all(c, c.image == 'i')":                         {image},
+		"object.spec.containers.all(c, c.image == 'i' && 'ALL' in c.drop)":      {image, drop},
+		"object.metadata.labels == {'a': 'b'} && object.spec.replicas == 1":     {label},
+		"has(object.spec.containers)":                                           {image, name, drop},
+		"object.spec != oldObject.spec && object.spec.containers[0].name > 'a'": {name},
+		"object != null && object.metadata.labels.exists(k, k == 'b')":          {label},
+		"object.spec.replicas == 1":                                             all,
+		"f(object)":                                                             all,
+		"object.spec ==":                                                        all,
+	} {
+		t.Run(expression, func(t *testing.T) {
+			s := Subject{Policies: []shipped.Manifest{{Object: withExpression(expression).Object}}}
+			if diff := cmp.Diff(want, s.deciding(all)); diff != "" {
+				t.Errorf("- want, + got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -23,7 +23,7 @@ func doors() []Definition {
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/138065", "https://github.com/kubescape/cel-admission-library/issues/82"},
 		Check: func(t *T) {
 			t.needBad()
-			t.must(t.sent(check.Siblings), "no defect is in an element of a list beside which another list has such elements")
+			t.mustCarry(check.Siblings, "no defect is in an element of a list beside which another list has such elements")
 			t.refused(check.Siblings)
 		},
 	}, {
@@ -34,7 +34,7 @@ func doors() []Definition {
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/1837", "https://github.com/kyverno/kyverno/issues/3118"},
 		Check: func(t *T) {
 			t.needBad()
-			t.must(t.sent(check.Subwrites), "no subresource can carry a defect")
+			t.mustCarry(check.Subwrites, "no subresource can carry a defect")
 			t.refused(check.Subwrites)
 		},
 	}, {

@@ -49,6 +49,48 @@ func (t *T) must(applies bool, format string, args ...any) {
 	}
 }
 
+// mustCarry ends the check if no request of a group carries a defect. None says what the bad objects lack.
+func (t *T) mustCarry(group check.Group, none string) {
+	t.must(t.sent(group), "%s%s", none, t.differences())
+	why := ""
+	for _, c := range t.Cases {
+		if c.Group == group {
+			if why = c.Elsewhere(); why == "" {
+				return
+			}
+		}
+	}
+	t.Unsupported("%s: %s%s", none, why, t.differences())
+}
+
+// Limits of the bad objects in a reason, and of where one of them differs from its fix.
+const (
+	mostBad         = 3
+	mostDifferences = 5
+)
+
+// differences says where bad objects differ from their fix.
+func (t *T) differences() string {
+	var text strings.Builder
+	for i, bad := range t.Bad[:min(len(t.Bad), mostBad)] {
+		defect := bad.Defect()
+		if len(defect) == 0 {
+			continue
+		}
+		fmt.Fprintf(&text, "; bad[%d] differs from its fix at ", i)
+		for n, path := range defect[:min(len(defect), mostDifferences)] {
+			if n > 0 {
+				text.WriteString(", ")
+			}
+			text.WriteString(path.String())
+		}
+		if more := len(defect) - mostDifferences; more > 0 {
+			fmt.Fprintf(&text, " and %d more", more)
+		}
+	}
+	return text.String()
+}
+
 // sent reports whether there is a request of one of the groups, accepted or not.
 func (t *T) sent(groups ...check.Group) bool {
 	return slices.ContainsFunc(t.Cases, func(c *check.Case) bool { return slices.Contains(groups, c.Group) })
@@ -182,7 +224,7 @@ func equals() []Definition {
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/cf521aa"},
 		Check: func(t *T) {
 			t.needBad()
-			t.must(t.sent(check.Elements), "no defect is in an element of a list of objects, apart from its name")
+			t.mustCarry(check.Elements, "no defect is in an element of a list of objects, apart from its name")
 			t.refused(check.Elements)
 		},
 	}, {
