@@ -30,7 +30,8 @@ func TestKindAPIServerIsKilled(t *testing.T) {
 				hold, release = "mv /etc/kubernetes/manifests/kube-apiserver.yaml /kind/ && ", "mv /kind/kube-apiserver.yaml /etc/kubernetes/manifests/ && "
 			}
 			killed := make(chan struct{})
-			process, said := command(t.Context(), "run", "order", "vap", "reinvocation", "--kubeconfig", kubeconfig, "--transport", "url")
+			process, said := command(t.Context(), "run", "order", "vap", "reinvocation", "--kubeconfig", kubeconfig, "--transport", "url",
+				"--patience", "3m") // if the API server of the leading controllers ends, others begin only when the lease has expired
 			process.Stdout = said
 			output := &once{text: " done, ", then: func() {
 				inNode(t, node, hold+"kill -9 $(pidof kube-apiserver)")
