@@ -451,7 +451,10 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.unsent(b.onlyObserving(ctx), Observed); err != nil {
 		return err
 	}
-	return b.unsent(b.inOrders(ctx), Orders)
+	if err := b.unsent(b.inOrders(ctx), Orders); err != nil {
+		return err
+	}
+	return b.unsent(b.withoutPolicies(ctx, reapplied), Reapplied)
 }
 
 // names adds the names of all fields of an OpenAPI document to a set.

@@ -25,7 +25,7 @@ func mutations() []Definition {
 					t.Errorf("%s: refused: %s", c.What, refusal)
 					continue
 				}
-				for _, path := range c.Control.ChangedIn(c.After, false) {
+				for _, path := range c.ChangedAgain() {
 					t.Errorf("%s: the policies change it again, at %s", c.What, path)
 				}
 			}
@@ -70,7 +70,7 @@ func orders() []Definition {
 					t.Errorf("%s: %s; in the other order: %s", c.What, one, other)
 					continue
 				}
-				if changed := c.ChangedIn(c.Control.After, true); len(changed) > 0 {
+				if changed := c.Changed(c.After, c.Control.After, true); len(changed) > 0 {
 					t.Errorf("%s: another object than in the other order, at %s", c.What, changed)
 				}
 			}
