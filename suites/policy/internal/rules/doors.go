@@ -30,7 +30,7 @@ func doors() []Definition {
 		ID: "PO-DOOR-3", Name: "subresources", Level: framework.Must,
 		Title:  "A defect that can be written through a subresource is refused there.",
 		Why:    "A rule for a resource does not include its subresources: kubectl scale and kubectl debug write them.",
-		Fix:    "resources: [deployments, deployments/scale]. The object of scale is a Scale.",
+		Fix:    "resources: [deployments, deployments/scale]. The object of scale is a Scale. A rule for status also refuses what controllers write: if only they may write it, waive the rule.",
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/1837", "https://github.com/kyverno/kyverno/issues/3118"},
 		Check: func(t *T) {
 			t.needBad()

@@ -117,7 +117,7 @@ func patches() []Definition {
 		ID: "PO-MUT-6", Name: "patch-applies", Level: framework.Must,
 		Title:  "The patch applies to each object that the API server accepts, without absent parents and with any keys.",
 		Why:    "A patch that does not apply refuses the request, and some of these errors ignore failurePolicy.",
-		Fix:    "ApplyConfiguration; or add the parent first, and use jsonpatch.escapeKey.",
+		Fix:    "ApplyConfiguration; or add the parent first, in the same mutation (an empty map is gone before the next one), and use jsonpatch.escapeKey.",
 		Source: []string{"https://github.com/kyverno/kyverno/issues/1340", "https://github.com/kubernetes/kubernetes/issues/134167"},
 		Check: func(t *T) {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")

@@ -94,7 +94,9 @@ func (t *T) decided(c *check.Case) bool {
 // namesDecide reports whether the policies decide otherwise about the sample of a case if it has another name.
 func (t *T) namesDecide(c *check.Case) bool {
 	return slices.ContainsFunc(t.Of(check.Renamed), func(r *check.Case) bool {
-		return r.Good == c.Good && r.Bad == c.Bad && (r.Refusal() == "") != (c.Good >= 0)
+		return r.Good == c.Good && r.Bad == c.Bad && slices.ContainsFunc(t.Of(check.Samples), func(s *check.Case) bool {
+			return s.Good == r.Good && s.Bad == r.Bad && (s.Refusal() == "") != (r.Refusal() == "")
+		})
 	})
 }
 
