@@ -155,6 +155,12 @@ func (c *Case) Refusal() string {
 	return c.After.Status.Message
 }
 
+// Denied reports whether a policy refused the request. Something else can, which accepted the same request before.
+func (c *Case) Denied() bool { return deniedBy.MatchString(c.Refusal()) }
+
+// deniedBy is in each refusal by a policy; only ValidatingAdmissionPolicies have their kind in it.
+var deniedBy = regexp.MustCompile(`(?i)policy ['"][^'"]*['"](?: with binding '[^']*')? denied request: `)
+
 // Observations are the responses to all requests about a Subject.
 type Observations struct {
 	// Server is the API server.
@@ -242,6 +248,8 @@ type bench struct {
 	absent, same map[string]*Case
 	// specs is what Server.kindsBySpec returned.
 	specs map[string]schema.GroupVersionKind
+	// copies are the samples as stored copies have them, by name. See storeShared.
+	copies map[string]map[string]any
 	// openAPI has the OpenAPI v3 documents of the API server, by group and version.
 	openAPI map[schema.GroupVersion]map[string]any
 }
@@ -513,7 +521,7 @@ func OfAnotherName(c *Case) bool {
 // Meaningless returns why a request that moves a bad element says nothing about the policies, or "".
 func (c *Case) Meaningless() string {
 	switch {
-	case c.Absent != nil && c.Absent.Accepted() && c.Absent.Refusal() != "" && len(c.Absent.Errors()) == 0:
+	case c.Absent != nil && c.Absent.Accepted() && c.Absent.Denied() && len(c.Absent.Errors()) == 0:
 		return "the policies ask for an element, and do not forbid one"
 	case c.Same != nil && c.Same.Accepted() && c.Same.Refusal() == "":
 		return "the policies decide by the name of the element"

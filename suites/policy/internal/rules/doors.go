@@ -46,7 +46,7 @@ func doors() []Definition {
 		Check: func(t *T) {
 			t.refused(check.Generated)
 			for _, c := range t.each(check.Generated) {
-				if c.Good >= 0 && t.decided(c) {
+				if c.Good >= 0 && t.decided(c) && !t.otherwise(c) {
 					t.Reached()
 					if refusal := c.Refusal(); refusal != "" {
 						t.Errorf("%s: refused: %s", c.What, refusal)
@@ -81,7 +81,7 @@ func exemptions() []Definition {
 			t.must(t.Keys > 0, "no objectSelector and no matchCondition names a label or annotation of the object")
 			for _, c := range t.each(check.Exempted) {
 				by := refusedBy.FindStringSubmatch(c.Control.Refusal())
-				if !t.decided(c) || by == nil {
+				if !t.decided(c) || by == nil || t.otherwise(c) {
 					continue
 				}
 				t.Reached()
@@ -100,7 +100,7 @@ func exemptions() []Definition {
 			t.must(t.OpenConstants > 0, "no expression has startsWith, endsWith or contains with a constant that does not end in a separator")
 			for _, c := range t.each(check.Constants) {
 				// Without the constant the value must be refused: otherwise the constant does not decide.
-				if !t.decided(c) || c.Control != nil && (!c.Control.Accepted() || c.Control.Refusal() == "" || len(c.Control.Errors()) > 0) {
+				if !t.decided(c) || c.Control != nil && (!c.Control.Accepted() || !c.Control.Denied() || len(c.Control.Errors()) > 0) || t.otherwise(c) {
 					continue
 				}
 				t.Reached()

@@ -18,7 +18,7 @@ func mutations() []Definition {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
 			for _, c := range t.each(check.Reapplied) {
 				t.Reached()
-				if refusal := c.Refusal(); refusal != "" && !c.Control.Whole && !deniedBy.MatchString(refusal) {
+				if refusal := c.Refusal(); refusal != "" && !c.Control.Whole && !c.Denied() {
 					t.Unobserved("%s: the API server refuses what it made itself: %s", c.What, refusal)
 					continue
 				} else if refusal != "" {
@@ -90,7 +90,7 @@ func patches() []Definition {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
 			for _, c := range t.each(mutated()...) {
 				t.Reached()
-				if refusal := c.Refusal(); refusal != "" && !deniedBy.MatchString(refusal) && c.After.Status.Code < 500 {
+				if refusal := c.Refusal(); refusal != "" && !c.Denied() && c.After.Status.Code < 500 {
 					t.Errorf("%s: %d: %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
 				}
 			}
@@ -124,7 +124,7 @@ func patches() []Definition {
 			for _, c := range t.each(mutated()...) {
 				t.Reached()
 				refusal := c.Refusal()
-				if c.After.Status.Code >= 500 || deniedBy.MatchString(refusal) && !validatingDenies.MatchString(refusal) && len(c.Errors()) == 0 {
+				if c.After.Status.Code >= 500 || c.Denied() && !validatingDenies.MatchString(refusal) && len(c.Errors()) == 0 {
 					t.Errorf("%s: %d: %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
 				}
 			}
@@ -132,11 +132,7 @@ func patches() []Definition {
 	}}
 }
 
-var (
-	// deniedBy is in each refusal by a policy; only ValidatingAdmissionPolicies have their kind in it.
-	deniedBy         = regexp.MustCompile(`(?i)policy ['"][^'"]*['"](?: with binding '[^']*')? denied request: `)
-	validatingDenies = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'(?: with binding '[^']*')? denied request: `)
-)
+var validatingDenies = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'(?: with binding '[^']*')? denied request: `)
 
 // mutated are the groups of requests whose objects policies may change.
 func mutated() []check.Group {
