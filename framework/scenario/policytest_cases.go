@@ -169,9 +169,10 @@ func (r *policyRequest) describe(c PolicyCase, several bool) {
 
 // policySet is a set of requests for one scenario: their objects that must exist do not exclude each other.
 type policySet struct {
-	// exists has the objects that exist before the policies, created what is created.
+	// exists has the objects that exist before the policies, created what is created, and within the namespaces of all of them.
 	exists   map[string]fileManifest
 	created  map[string]bool
+	within   map[string]bool
 	order    []string
 	requests []*policyRequest
 }
@@ -208,14 +209,24 @@ func (s *policySet) accepts(r *policyRequest) bool {
 	}
 	id := identity(r.object.prepared)
 	existing, exists := s.exists[id]
+	if s.created[within(r.object.prepared)] || s.within[id] && r.needs() == nil {
+		return false // the namespace of an object exists before
+	}
 	if needed := r.needs(); needed != nil {
 		return !s.created[id] && (!exists || reflect.DeepEqual(existing.prepared, needed.prepared))
 	}
 	return !exists
 }
 
+// within returns the identity of the namespace of a manifest.
+func within(manifest map[string]any) string {
+	metadata, _ := manifest["metadata"].(map[string]any)
+	return identity(namespaceManifest(fmt.Sprint(metadata["namespace"]), nil))
+}
+
 func (s *policySet) add(r *policyRequest) {
 	id := identity(r.object.prepared)
+	s.within[within(r.object.prepared)] = true
 	if needed := r.needs(); needed == nil {
 		s.created[id] = true
 	} else if _, exists := s.exists[id]; !exists {
@@ -232,7 +243,7 @@ func (p *policyTable) sets() []*policySet {
 		at := slices.IndexFunc(sets, func(s *policySet) bool { return s.accepts(request) })
 		if at < 0 {
 			at = len(sets)
-			sets = append(sets, &policySet{exists: map[string]fileManifest{}, created: map[string]bool{}})
+			sets = append(sets, &policySet{exists: map[string]fileManifest{}, created: map[string]bool{}, within: map[string]bool{}})
 		}
 		sets[at].add(request)
 	}
@@ -308,7 +319,10 @@ func (p *policyTable) givenOf(set *policySet) []fileManifest {
 	if p.open {
 		namespaces, _ := p.openNamespaces()
 		for _, manifest := range namespaces {
-			out = append(out, fileManifest{p.root, manifest})
+			id := identity(manifest)
+			if !set.created[id] || slices.ContainsFunc(p.given, func(given fileManifest) bool { return within(given.prepared) == id }) {
+				out = append(out, fileManifest{p.root, manifest})
+			}
 		}
 	}
 	out = append(out, p.given...)

@@ -15,7 +15,7 @@ import (
 // PolicyContract asks for the rules of suites/policy, which hold for every policy. All fields are optional.
 type PolicyContract struct {
 	// Good are objects that the policies allow. The default are the objects of the cases that create
-	// something, are allowed and have no user: at most ten.
+	// something, are allowed and have no user: at most ten. A Namespace that other objects are in is none of them.
 	Good Manifests `json:"good,omitempty"`
 	// Bad are objects that the policies refuse. The default are the objects of the cases that create
 	// something, are denied and have no user: at most ten.
@@ -117,7 +117,7 @@ func (p *policyTable) contract() *Contract {
 			labels[key] = value
 		}
 		if !isSystemNamespace(name) || len(labels) > 0 {
-			c.Given = append(c.Given, ContractManifest{map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": labels}}, p.from.Name, at.Line})
+			c.Given = append(c.Given, ContractManifest{namespaceManifest(name, labels), p.from.Name, at.Line})
 		}
 	}
 	for _, each := range p.given {
@@ -175,6 +175,9 @@ func (p *policyTable) samplesOfCases(c *Contract, at *document.Node) {
 			continue
 		}
 		manifest := p.contractManifest(*request.object)
+		if slices.ContainsFunc(c.Given, func(m ContractManifest) bool { return identity(m.Object) == identity(manifest.Object) }) {
+			continue // it exists already, such as the namespace of another object
+		}
 		known := func(m ContractManifest) bool { return reflect.DeepEqual(m.Object, manifest.Object) }
 		switch {
 		case of.Denied == nil && of.Warned == nil && !at.Has("good") && len(c.Good) < mostSamples && !slices.ContainsFunc(c.Good, known):

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -110,5 +111,37 @@ func TestContractMistakes(t *testing.T) {
 				t.Errorf("got %v; want %s", err, want)
 			}
 		})
+	}
+}
+
+// A Namespace that a case creates does not exist before, and is no sample of the contract. Cases with objects in it are in another
+// scenario, with the Namespace.
+func TestNamespaceOfCase(t *testing.T) {
+	const test = `apiVersion: admissiontest.dev/v1alpha1
+kind: PolicyTest
+policies: policy.yaml
+params: {apiVersion: v1, kind: ConfigMap, metadata: {name: p}}
+isolation: none
+cases:
+- {object: {apiVersion: v1, kind: Namespace, metadata: {name: team}}, name: namespace}
+- {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: team}}, name: in-it}
+- {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: other}}, name: in-another}
+contract: {}
+`
+	all, err := Load(LoadOptions{FS: fstest.MapFS{"x/test.yaml": {Data: []byte(test)}, "x/policy.yaml": {Data: []byte(contractPolicy)}}}, "x/test.yaml")
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d scenarios, error %v; want 2", len(all), err)
+	}
+	for i, want := range []struct {
+		cases int
+		team  bool
+	}{{2, false}, {1, true}} {
+		team := slices.ContainsFunc(all[i].Spec.Given, func(m map[string]any) bool { return identity(m) == "/Namespace/<nil>/team" })
+		if len(all[i].Cases) != want.cases || team != want.team {
+			t.Errorf("scenario %d has %d cases; given the namespace is %t", i, len(all[i].Cases), team)
+		}
+	}
+	if c := all[0].ContractOf(); c == nil || len(c.Good) != 2 {
+		t.Errorf("the contract is %+v; want the ConfigMaps as good objects", c)
 	}
 }

@@ -53,14 +53,16 @@ func (p *policyTable) openNamespaces() (given []map[string]any, prepare []Step) 
 		for key, value := range p.test.Namespaces[name] {
 			labels[key] = value
 		}
-		metadata := map[string]any{"labels": labels}
 		switch {
 		case !isSystemNamespace(name):
-			metadata["name"] = name
-			given = append(given, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+			given = append(given, namespaceManifest(name, labels))
 		case len(labels) > 0:
-			prepare = append(prepare, Step{Patch: &Patch{ObjectReference: ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: name}, Merge: map[string]any{"metadata": metadata}}})
+			prepare = append(prepare, Step{Patch: &Patch{ObjectReference: ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: name}, Merge: map[string]any{"metadata": map[string]any{"labels": labels}}}})
 		}
 	}
 	return given, prepare
+}
+
+func namespaceManifest(name string, labels map[string]any) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": labels}}
 }

@@ -237,3 +237,64 @@ spec: {policyName: rule, validationActions: [Deny]}
 		})
 	}
 }
+
+// The API server gives a node port to one Service only. The copies of a contract do not take the port of the sample: they did for
+// four policies of a public library, so that the sample was refused.
+func TestFindingNodePorts(t *testing.T) {
+	t.Parallel()
+	const services = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: services}
+spec:
+  matchConstraints: {resourceRules: [{operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [services]}]}
+  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
+  validations: [{expression: "EXPRESSION", message: not this Service}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: services}
+spec: {policyName: services, validationActions: [Deny]}
+`
+	on := server(t)
+	for name, test := range map[string]struct{ expression, good, bad string }{
+		"beside the defect": {"object.spec.?externalTrafficPolicy.orValue('') != 'Local'", "{type: NodePort, ports: [{port: 80, nodePort: 30123}]}", "{type: NodePort, externalTrafficPolicy: Local, ports: [{port: 80, nodePort: 30123}]}"},
+		"the defect":        {"object.spec.ports.all(p, p.?nodePort.orValue(0) != 30124)", "{type: NodePort, ports: [{port: 80, nodePort: 30123}]}", "{type: NodePort, ports: [{port: 80, nodePort: 30124}]}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := func(spec string) policy.Manifests {
+				return file(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: "+spec+"}")
+			}
+			s := policy.Subject{
+				Policies: file(t, strings.ReplaceAll(services, "EXPRESSION", test.expression)), Good: service(test.good),
+				Bad: []policy.Bad{{Object: service(test.bad), Denied: "not this Service"}},
+			}
+			report, failed := judged(t, on.Check(t.Context(), s))
+			if len(failed) > 0 {
+				t.Errorf("it breaks %v; want nothing", failed)
+			}
+			for _, outcome := range report.Outcomes {
+				if outcome.Verdict == framework.Inconclusive && !outcome.Rule.Is("PO-ERR-8") { // ten ports must have names
+					t.Errorf("%s is %s: %s", outcome.Rule, outcome.Verdict, outcome.Reason)
+				}
+			}
+		})
+	}
+}
+
+// Through status, controllers write metadata. The rule about subresources says that it is only this.
+func TestFindingMetadataThroughStatus(t *testing.T) {
+	t.Parallel()
+	s := limits(t)
+	labelled := func(team string) policy.Manifests {
+		return file(t, strings.Replace(strings.ReplaceAll(quota, "PODS", "3"), "name: q", "name: q, labels: {team: "+team+"}", 1))
+	}
+	s.Policies = file(t, strings.NewReplacer("object.spec != oldObject.spec", "object.metadata != oldObject.metadata", "paramKind: {apiVersion: v1, kind: ConfigMap}", "",
+		"quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0", "object.metadata.?labels.?team.orValue('') != 'none'",
+		", paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}", "").Replace(soundLimits))
+	s.Good, s.Bad[0].Object = labelled("a"), labelled("none")
+	report, failed := verdicts(t, s, policy.Only("PO-DOOR-3"))
+	if !slices.Equal(failed, []string{"PO-DOOR-3"}) || !strings.Contains(report.Outcomes[0].Reason, "metadata through status") {
+		t.Errorf("it breaks %v: %s", failed, report.Outcomes[0].Reason)
+	}
+}

@@ -105,10 +105,11 @@ func TestChosenByTheAPIServer(t *testing.T) {
 		policies string
 		want     []string
 	}{
-		"sound":              {strings.ReplaceAll(sound, "LABEL", "second") + strings.ReplaceAll(other, "LABEL", "other"), nil},
-		"in one order":       {strings.ReplaceAll(sound, "LABEL", "other") + strings.ReplaceAll(other, "LABEL", "other"), []string{"PO-MUT-2"}},
-		"again":              {strings.NewReplacer("LABEL", "none", `"yes"`, `"second" in object.metadata.?labels.orValue({}) ? "twice" : "once"`).Replace(sound), []string{"PO-MUT-1"}},
-		"in an owned object": {strings.NewReplacer("LABEL", "none", `Object{metadata: Object.metadata{labels: {"second": "yes"}}}`, `!has(object.spec.template) ? Object{} : Object{spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{annotations: {"a": has(object.metadata.ownerReferences) ? "owned" : "free"}}}}}`, rules, `[{apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}]`).Replace(sound), []string{"PO-MUT-8"}},
+		"sound":                {strings.ReplaceAll(sound, "LABEL", "second") + strings.ReplaceAll(other, "LABEL", "other"), nil},
+		"in one order":         {strings.ReplaceAll(sound, "LABEL", "other") + strings.ReplaceAll(other, "LABEL", "other"), []string{"PO-MUT-2"}},
+		"again":                {strings.NewReplacer("LABEL", "none", `"yes"`, `"second" in object.metadata.?labels.orValue({}) ? "twice" : "once"`).Replace(sound), []string{"PO-MUT-1"}},
+		"labels of a template": {strings.NewReplacer("LABEL", "none", `Object{metadata: Object.metadata{labels: {"second": "yes"}}}`, `Object{spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{labels: {"second": "yes"}}}}}`, rules, `[{apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}]`).Replace(sound), nil},
+		"in an owned object":   {strings.NewReplacer("LABEL", "none", `Object{metadata: Object.metadata{labels: {"second": "yes"}}}`, `!has(object.spec.template) ? Object{} : Object{spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{annotations: {"a": has(object.metadata.ownerReferences) ? "owned" : "free"}}}}}`, rules, `[{apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}]`).Replace(sound), []string{"PO-MUT-8"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := on.Check(t.Context(), policy.Subject{Policies: file(t, test.policies), Good: file(t, chosen)}, policy.Only("PO-MUT-1", "PO-MUT-2", "PO-MUT-5", "PO-MUT-8"))

@@ -181,8 +181,11 @@ func (b *bench) owned() ([]*Case, error) {
 func (b *bench) appliedTwice(ctx context.Context) error {
 	for _, s := range b.samples() {
 		c := b.sampleCase(s)
-		u := b.addressed(s.object)
-		if s.good < 0 || c == nil || !c.Accepted() || u.GetName() == "" {
+		if s.good < 0 || c == nil || !c.Accepted() || b.copies[s.name] == nil {
+			continue
+		}
+		u := b.addressed(b.copies[s.name])
+		if u.GetName() == "" {
 			continue
 		}
 		u.SetName(b.storedName(s, u.GetName(), "-applied"))

@@ -87,10 +87,29 @@ func TestLost(t *testing.T) {
 	}
 	changed := list("a", "b")
 	changed["list"].([]any)[1].(map[string]any)["value"] = "other" //nolint:forcetypeassert // it was made so
+	rules := func(hosts ...string) map[string]any {                // without names; what is without a host can become any of them
+		var items []any
+		for _, host := range hosts {
+			item := map[string]any{"http": map[string]any{"path": "/"}}
+			if host != "" {
+				item["host"] = host
+			}
+			items = append(items, item)
+		}
+		return map[string]any{"list": items}
+	}
 	for name, test := range map[string]struct {
 		object, later map[string]any
 		want          []string
 	}{
+		"no name, changed":            {rules("a", "b"), rules("c", "b"), nil},
+		"no name, changed beside any": {rules("a", ""), rules("c", ""), nil},
+		"no name, another order":      {rules("a", "b"), rules("b", "a"), []string{"list[1]"}},
+		"no name, removed":            {rules("a", "b"), rules("b"), []string{"list[0]"}},
+		"no name, one for another":    {rules("a", "b"), rules("b", "c"), []string{"list[0]"}},
+		"no name, replaced":           {rules("a"), map[string]any{"list": []any{map[string]any{"host": "b"}}}, []string{"list[0].http"}},
+		"another name":                {list("a", "b"), list("c", "b"), []string{"list[0]"}},
+
 		"same":          {list("a", "b"), list("a", "b"), nil},
 		"inserted":      {list("a", "b"), list("x", "a", "y", "b", "z"), nil},
 		"changed":       {list("a", "b"), changed, nil},

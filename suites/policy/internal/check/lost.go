@@ -42,13 +42,16 @@ func lost(object, later any, at Path) []Path {
 		next := 0
 		for i, item := range object {
 			path := append(slices.Clone(at), i)
-			found := slices.IndexFunc(others[next:], func(other any) bool { return sameElement(item, other) })
-			if found < 0 {
-				all = append(all, path)
-				continue
+			found := next + slices.IndexFunc(others[next:], func(other any) bool { return sameElement(item, other) })
+			if found < next {
+				if i < next || !changedElement(object, others, i) {
+					all = append(all, path)
+					continue
+				}
+				found = i
 			}
-			all = append(all, lost(item, others[next+found], path)...)
-			next += found + 1
+			all = append(all, lost(item, others[found], path)...)
+			next = found + 1
 		}
 	}
 	return all
@@ -74,6 +77,22 @@ func sameElement(item, later any) bool {
 		}
 	}
 	return true
+}
+
+// changedElement reports whether only values of an element of a list were changed: the list has as many elements later, the element
+// has no name, and none was moved to its place.
+func changedElement(list, later []any, i int) bool {
+	if len(list) != len(later) {
+		return false
+	}
+	fields, isMap := list[i].(map[string]any)
+	_, isOther := later[i].(map[string]any)
+	for j, item := range list {
+		if sameElement(item, later[i]) && !sameElement(item, later[j]) {
+			return false
+		}
+	}
+	return isMap && isOther && !named(fields)
 }
 
 // foreign creates the samples with metadata that other clients write: a label and an annotation with a slash in their

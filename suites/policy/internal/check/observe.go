@@ -158,6 +158,12 @@ func (c *Case) Refusal() string {
 	return c.After.Status.Message
 }
 
+// Denied reports whether a policy refused the request. Something else can, which accepted the same request before.
+func (c *Case) Denied() bool { return deniedBy.MatchString(c.Refusal()) }
+
+// deniedBy is in each refusal by a policy; only ValidatingAdmissionPolicies have their kind in it.
+var deniedBy = regexp.MustCompile(`(?i)policy ['"][^'"]*['"](?: with binding '[^']*')? denied request: `)
+
 // Observations are the responses to all requests about a Subject.
 type Observations struct {
 	// Server is the API server.
@@ -247,6 +253,8 @@ type bench struct {
 	controls map[string]controls
 	// specs is what Server.kindsBySpec returned.
 	specs map[string]schema.GroupVersionKind
+	// copies are the samples as stored copies have them, by name. See storeShared.
+	copies map[string]map[string]any
 	// openAPI has the OpenAPI v3 documents of the API server, by group and version.
 	openAPI map[schema.GroupVersion]map[string]any
 }
@@ -456,7 +464,10 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.unsent(b.onlyObserving(ctx), Observed); err != nil {
 		return err
 	}
-	return b.unsent(b.inOrders(ctx), Orders)
+	if err := b.unsent(b.inOrders(ctx), Orders); err != nil {
+		return err
+	}
+	return b.unsent(b.withoutPolicies(ctx, reapplied), Reapplied)
 }
 
 // names adds the names of all fields of an OpenAPI document to a set.
@@ -530,7 +541,7 @@ func (c *Case) Meaningless() string {
 	switch {
 	case c.Elsewhere() != "":
 		return c.Elsewhere()
-	case c.Absent != nil && c.Absent.Accepted() && c.Absent.Refusal() != "" && len(c.Absent.Errors()) == 0:
+	case c.Absent != nil && c.Absent.Accepted() && c.Absent.Denied() && len(c.Absent.Errors()) == 0:
 		return "the policies ask for an element, and do not forbid one"
 	case c.Same != nil && c.Same.Accepted() && c.Same.Refusal() == "":
 		return "the policies decide by the name of the element"

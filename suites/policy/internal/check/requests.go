@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -203,9 +204,29 @@ func isCollection(value any) bool {
 func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 	var cases []*Case
 	for _, s := range all {
-		kept, err := b.store(ctx, s, s.object, "-stored", nil)
+		kept, copied, err := b.storeShared(ctx, s, s.object, "-stored")
 		if err != nil {
 			return nil, err
+		}
+		b.copies[s.name] = copied
+		var defect []Path
+		if s.bad >= 0 {
+			defect = b.subject.Bad[s.bad].Defect()
+		}
+		if s.fix != nil && len(defect) > 0 { // an update cannot change the name or namespace
+			fixed, _, err := b.storeShared(ctx, s, s.fix, "-fixed")
+			if err != nil {
+				return nil, err
+			}
+			whole := kept
+			if len(difference(s.object, copied, nil)) > 0 {
+				whole = nil // it may not be bad
+			}
+			violations, err := b.violations(ctx, s, whole, fixed)
+			if err != nil {
+				return nil, err
+			}
+			cases = append(cases, violations...)
 		}
 		if kept == nil {
 			continue // the API server refuses it: pass A has the sample itself, and says so
@@ -219,20 +240,8 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 			return nil, err
 		}
 		cases = append(append(cases, unrelated), patches...)
-		if s.fix != nil && len(b.subject.Bad[s.bad].Defect()) > 0 { // an update cannot change the name or namespace
-			defect := b.subject.Bad[s.bad].Defect()
+		if s.fix != nil && len(defect) > 0 {
 			cases = append(cases, b.newCase(Repairs, s, framework.Update(kept, edited(kept, s.fix, defect)), "update the stored", "to its fix"))
-			fixed, err := b.store(ctx, s, s.fix, "-fixed", nil)
-			if err != nil {
-				return nil, err
-			}
-			if fixed != nil {
-				violations, err := b.violations(ctx, s, kept, fixed)
-				if err != nil {
-					return nil, err
-				}
-				cases = append(cases, violations...)
-			}
 		}
 		cases = append(cases, b.newCase(Deletions, s, framework.Delete(kept), "delete the stored", ""))
 		for _, user := range Controllers() {
@@ -241,7 +250,7 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 				cases = append(cases, b.newCase(Controller, s, collection(kept).WithUser(user), "delete the collection of", "as "+user.Name))
 			}
 		}
-		ending, err := b.ending(ctx, s)
+		ending, err := b.ending(ctx, s, copied)
 		if err != nil {
 			return nil, err
 		}
@@ -250,12 +259,16 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 	return cases, nil
 }
 
-// violations makes a stored fix bad, by each verb and subresource, and creates the bad object in other versions.
+// violations makes a stored fix bad, by each verb and, unless kept is nil, by each subresource, and creates the bad object in other
+// versions.
 func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructured.Unstructured) ([]*Case, error) {
+	if fixed == nil {
+		return nil, nil
+	}
 	update := b.newCase(Violations, s, framework.Update(fixed, edited(fixed, s.object, b.subject.Bad[s.bad].Defect())), "update the stored fix of", "to the bad object")
 	patches, err := b.patched(s, update, fixed)
-	if err != nil {
-		return nil, err
+	if err != nil || kept == nil {
+		return append(patches, update), err
 	}
 	versions, err := b.versions(ctx, s, kept, fixed)
 	if err != nil {
@@ -297,6 +310,43 @@ func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, su
 	return kept, nil
 }
 
+// storeShared stores a copy of a sample or fix without the values that the API server gives to one object only, such as the port
+// of a node: while a copy has them, the sample is refused, whatever the policies do. It returns the copy, and what was sent.
+func (b *bench) storeShared(ctx context.Context, s sample, manifest map[string]any, suffix string) (*unstructured.Unstructured, map[string]any, error) {
+	for manifest != nil {
+		kept, err := b.store(ctx, s, manifest, suffix, nil)
+		if err != nil || kept == nil {
+			return nil, manifest, err
+		}
+		result, err := b.sandbox.Send(ctx, framework.Create(b.addressed(manifest)).WithDryRun())
+		if err != nil || result.Allowed() || result.Status.Reason == metav1.StatusReasonAlreadyExists {
+			return kept, manifest, err
+		}
+		request := framework.Delete(kept)
+		request.InProcess = framework.InProcess{} // an API server reads the old object itself
+		if _, err := b.sandbox.Send(ctx, request); err != nil {
+			return nil, nil, err
+		}
+		manifest = withoutRefused(manifest, result)
+	}
+	return nil, nil, nil
+}
+
+// withoutRefused returns an object without the values that a refusal names, or nil if there are none.
+func withoutRefused(object map[string]any, refusal framework.Result) map[string]any {
+	if refusal.Status.Details == nil {
+		return nil
+	}
+	var changed map[string]any
+	for _, path := range slices.Backward(paths(object, nil)) {
+		if slices.ContainsFunc(refusal.Status.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == path.String() }) {
+			object = with(object, path, remove)
+			changed = object
+		}
+	}
+	return changed
+}
+
 // storedName is the name of a copy of a sample. Copies for other Subjects may exist.
 func (b *bench) storedName(s sample, name, suffix string) string {
 	number := fmt.Sprintf("good%d", s.good)
@@ -334,8 +384,8 @@ func edited(kept *unstructured.Unstructured, manifest map[string]any, paths []Pa
 }
 
 // ending stores an object that is in deletion, and removes its finalizer as the requester and as the garbage collector.
-func (b *bench) ending(ctx context.Context, s sample) ([]*Case, error) {
-	kept, err := b.store(ctx, s, s.object, "-ending", []string{finalizer})
+func (b *bench) ending(ctx context.Context, s sample, copied map[string]any) ([]*Case, error) {
+	kept, err := b.store(ctx, s, copied, "-ending", []string{finalizer})
 	if err != nil || kept == nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (s *Server) with(ctx context.Context, subject Subject, do func(*bench) erro
 	if err != nil {
 		return err
 	}
-	err = do(&bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}}})
+	err = do(&bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}}, copies: map[string]map[string]any{}})
 	ctx = context.WithoutCancel(ctx)
 	return errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
 }

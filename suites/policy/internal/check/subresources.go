@@ -136,6 +136,12 @@ const mostRefusals = 12
 func (b *bench) subwrite(ctx context.Context, s sample, fixed *unstructured.Unstructured, name string, write subwrite) (*Case, error) {
 	request := framework.Request{Verb: framework.VerbUpdate, Kind: fixed.GroupVersionKind(), Namespace: fixed.GetNamespace(), Name: fixed.GetName(), Subresource: name}
 	change := "to the values of the bad object"
+	if !slices.ContainsFunc(write.defect, func(p Path) bool { return p[0] != "metadata" }) {
+		change = "to the metadata of the bad object"
+		if name == "status" {
+			change += " (metadata through status, which usually only controllers may write)"
+		}
+	}
 	if write.element != nil {
 		change = fmt.Sprintf("to have the bad element in %s", write.element[:len(write.element)-1])
 	}

@@ -109,7 +109,7 @@ func (b *bench) real(ctx context.Context) error {
 	var cases []*Case
 	for _, s := range b.samples() {
 		control := b.sampleCase(s)
-		if control == nil || !control.Accepted() {
+		if control == nil || !control.Accepted() || len(difference(s.object, b.copies[s.name], nil)) > 0 {
 			continue
 		}
 		u := b.addressed(s.object)

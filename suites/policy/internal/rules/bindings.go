@@ -57,7 +57,7 @@ func params() []Definition {
 				t.Unobserved("a param could not be deleted: a policy of the Subject guards it, or it has a finalizer")
 			}
 			for _, c := range t.each(check.Paramless) {
-				if c.Bad >= 0 && c.Control.Group == check.Samples && t.decided(c) {
+				if c.Bad >= 0 && c.Control.Group == check.Samples && t.decided(c) && !t.otherwise(c) {
 					t.Reached()
 					if c.Refusal() == "" {
 						t.Errorf("%s: %s, want refused", c.What, outcome(c))

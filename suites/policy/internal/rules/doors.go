@@ -30,7 +30,7 @@ func doors() []Definition {
 		ID: "PO-DOOR-3", Name: "subresources", Level: framework.Must,
 		Title:  "A defect that can be written through a subresource is refused there.",
 		Why:    "A rule for a resource does not include its subresources: kubectl scale and kubectl debug write them.",
-		Fix:    "resources: [deployments, deployments/scale]. The object of scale is a Scale.",
+		Fix:    "resources: [deployments, deployments/scale]. The object of scale is a Scale. A rule for status also refuses what controllers write: if only they may write it, waive the rule.",
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/1837", "https://github.com/kyverno/kyverno/issues/3118"},
 		Check: func(t *T) {
 			t.needBad()
@@ -46,7 +46,7 @@ func doors() []Definition {
 		Check: func(t *T) {
 			t.refused(check.Generated)
 			for _, c := range t.each(check.Generated) {
-				if c.Good >= 0 && t.decided(c) {
+				if c.Good >= 0 && t.decided(c) && !t.otherwise(c) {
 					t.Reached()
 					if refusal := c.Refusal(); refusal != "" {
 						t.Errorf("%s: refused: %s", c.What, refusal)
@@ -81,7 +81,7 @@ func exemptions() []Definition {
 			t.must(t.Keys > 0, "no objectSelector and no matchCondition names a label or annotation of the object")
 			for _, c := range t.each(check.Exempted) {
 				by := refusedBy.FindStringSubmatch(c.Control.Refusal())
-				if !t.decided(c) || by == nil {
+				if !t.decided(c) || by == nil || t.otherwise(c) {
 					continue
 				}
 				t.Reached()
@@ -100,7 +100,7 @@ func exemptions() []Definition {
 			t.must(t.OpenConstants > 0, "no expression has startsWith, endsWith or contains with a constant that does not end in a separator")
 			for _, c := range t.each(check.Constants) {
 				// Without the constant the value must be refused: otherwise the constant does not decide.
-				if !t.decided(c) || c.Control != nil && (!c.Control.Accepted() || c.Control.Refusal() == "" || len(c.Control.Errors()) > 0) {
+				if !t.decided(c) || c.Control != nil && (!c.Control.Accepted() || !c.Control.Denied() || len(c.Control.Errors()) > 0) || t.otherwise(c) {
 					continue
 				}
 				t.Reached()

@@ -32,8 +32,8 @@ func life() []Definition {
 				t.evaluated(c) // a controller can be exempt
 			}
 			for _, c := range t.each(check.Controller) {
-				if refusal := c.Refusal(); refusal != "" && len(c.Errors()) == 0 {
-					t.Errorf("%s: refused: %s", c.What, refusal)
+				if c.Denied() && len(c.Errors()) == 0 {
+					t.Errorf("%s: refused: %s", c.What, c.Refusal())
 				}
 			}
 		},

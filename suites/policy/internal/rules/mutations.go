@@ -18,14 +18,14 @@ func mutations() []Definition {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
 			for _, c := range t.each(check.Reapplied) {
 				t.Reached()
-				if refusal := c.Refusal(); refusal != "" && !c.Control.Whole && !deniedBy.MatchString(refusal) {
+				if refusal := c.Refusal(); refusal != "" && !c.Control.Whole && !c.Denied() {
 					t.Unobserved("%s: the API server refuses what it made itself: %s", c.What, refusal)
 					continue
 				} else if refusal != "" {
 					t.Errorf("%s: refused: %s", c.What, refusal)
 					continue
 				}
-				for _, path := range c.Control.ChangedIn(c.After, false) {
+				for _, path := range c.ChangedAgain() {
 					t.Errorf("%s: the policies change it again, at %s", c.What, path)
 				}
 			}
@@ -70,7 +70,7 @@ func orders() []Definition {
 					t.Errorf("%s: %s; in the other order: %s", c.What, one, other)
 					continue
 				}
-				if changed := c.ChangedIn(c.Control.After, true); len(changed) > 0 {
+				if changed := c.Changed(c.After, c.Control.After, true); len(changed) > 0 {
 					t.Errorf("%s: another object than in the other order, at %s", c.What, changed)
 				}
 			}
@@ -90,7 +90,7 @@ func patches() []Definition {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
 			for _, c := range t.each(mutated()...) {
 				t.Reached()
-				if refusal := c.Refusal(); refusal != "" && !deniedBy.MatchString(refusal) && c.After.Status.Code < 500 {
+				if refusal := c.Refusal(); refusal != "" && !c.Denied() && c.After.Status.Code < 500 {
 					t.Errorf("%s: %d: %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
 				}
 			}
@@ -117,14 +117,14 @@ func patches() []Definition {
 		ID: "PO-MUT-6", Name: "patch-applies", Level: framework.Must,
 		Title:  "The patch applies to each object that the API server accepts, without absent parents and with any keys.",
 		Why:    "A patch that does not apply refuses the request, and some of these errors ignore failurePolicy.",
-		Fix:    "ApplyConfiguration; or add the parent first, and use jsonpatch.escapeKey.",
+		Fix:    "ApplyConfiguration; or add the parent first, in the same mutation (an empty map is gone before the next one), and use jsonpatch.escapeKey.",
 		Source: []string{"https://github.com/kyverno/kyverno/issues/1340", "https://github.com/kubernetes/kubernetes/issues/134167"},
 		Check: func(t *T) {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
 			for _, c := range t.each(mutated()...) {
 				t.Reached()
 				refusal := c.Refusal()
-				if c.After.Status.Code >= 500 || deniedBy.MatchString(refusal) && !validatingDenies.MatchString(refusal) && len(c.Errors()) == 0 {
+				if c.After.Status.Code >= 500 || c.Denied() && !validatingDenies.MatchString(refusal) && len(c.Errors()) == 0 {
 					t.Errorf("%s: %d: %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
 				}
 			}
@@ -132,11 +132,7 @@ func patches() []Definition {
 	}}
 }
 
-var (
-	// deniedBy is in each refusal by a policy; only ValidatingAdmissionPolicies have their kind in it.
-	deniedBy         = regexp.MustCompile(`(?i)policy ['"][^'"]*['"](?: with binding '[^']*')? denied request: `)
-	validatingDenies = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'(?: with binding '[^']*')? denied request: `)
-)
+var validatingDenies = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'(?: with binding '[^']*')? denied request: `)
 
 // mutated are the groups of requests whose objects policies may change.
 func mutated() []check.Group {

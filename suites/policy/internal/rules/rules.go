@@ -133,10 +133,33 @@ func (t *T) decided(c *check.Case) bool {
 	})
 }
 
+// otherwise reports, and logs, that a request that was accepted before is refused by something else than a policy, so that it says
+// nothing about them. If there are mutations, the cause can be what they make.
+func (t *T) otherwise(c *check.Case) bool {
+	if c.Refusal() == "" || c.Denied() || t.mutating() {
+		return false
+	}
+	t.LogOnce(fmt.Sprintf("%s: refused by something else: %s", c.What, c.Refusal()))
+	return true
+}
+
+// differ fails if the policies decide otherwise about a request than about its Control.
+func (t *T) differ(c *check.Case) {
+	if t.otherwise(c) || t.otherwise(c.Control) {
+		return
+	}
+	t.evaluated(c.Control)
+	if (c.Refusal() == "") != (c.Control.Refusal() == "") {
+		t.Errorf("%s: %s; %s: %s", c.What, outcome(c), c.Control.What, outcome(c.Control))
+	}
+}
+
 // namesDecide reports whether the policies decide otherwise about the sample of a case if it has another name.
 func (t *T) namesDecide(c *check.Case) bool {
 	return slices.ContainsFunc(t.Of(check.Renamed), func(r *check.Case) bool {
-		return r.Good == c.Good && r.Bad == c.Bad && (r.Refusal() == "") != (c.Good >= 0)
+		return r.Good == c.Good && r.Bad == c.Bad && slices.ContainsFunc(t.Of(check.Samples), func(s *check.Case) bool {
+			return s.Good == r.Good && s.Bad == r.Bad && (s.Refusal() == "") != (r.Refusal() == "")
+		})
 	})
 }
 
@@ -148,6 +171,9 @@ func (t *T) refused(groups ...check.Group) {
 		}
 		if why := c.Meaningless(); why != "" {
 			t.LogOnce(c.What + ": it says nothing: " + why)
+			continue
+		}
+		if t.otherwise(c) {
 			continue
 		}
 		t.Reached()
@@ -184,6 +210,8 @@ func verdicts() []Definition {
 				t.Reached()
 				bad := c.Group == check.Samples && c.Bad >= 0
 				switch refusal := c.Refusal(); {
+				case t.otherwise(c):
+					t.Unobserved("%s: refused by something else: %s", c.What, refusal)
 				case bad && !strings.Contains(refusal, t.Bad[c.Bad].Denied):
 					t.Errorf("%s: %s, want a refusal with %q", c.What, outcome(c), t.Bad[c.Bad].Denied)
 				case !bad && refusal != "":
@@ -207,12 +235,8 @@ func equals() []Definition {
 		Check: func(t *T) {
 			t.must(t.sent(check.Forms), "no sample has a quantity")
 			for _, c := range t.each(check.Forms) {
-				if !t.decided(c) {
-					continue
-				}
-				t.evaluated(c.Control)
-				if (c.Refusal() == "") != (c.Control.Refusal() == "") {
-					t.Errorf("%s: %s; %s: %s", c.What, outcome(c), c.Control.What, outcome(c.Control))
+				if t.decided(c) {
+					t.differ(c)
 				}
 			}
 		},
@@ -241,9 +265,10 @@ func equals() []Definition {
 				if c.Control.Request.Verb == framework.VerbUpdate && len(check.Differences(c.Before.Fields(), c.Control.Before.Fields())) > 0 {
 					continue // an apply, and a patch that merges, do not remove everything that an update removes
 				}
-				t.evaluated(c.Control)
-				if (c.Refusal() == "") != (c.Control.Refusal() == "") && len(c.Errors())+len(c.Control.Errors()) == 0 {
-					t.Errorf("%s: %s; %s: %s", c.What, outcome(c), c.Control.What, outcome(c.Control))
+				if len(c.Errors())+len(c.Control.Errors()) > 0 {
+					t.evaluated(c.Control)
+				} else {
+					t.differ(c)
 				}
 			}
 		},

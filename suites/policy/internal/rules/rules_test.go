@@ -92,3 +92,63 @@ func TestOrders(t *testing.T) {
 		})
 	}
 }
+
+// What something else refuses, without the name of a policy, says nothing about the policies.
+func TestRefusedBySomethingElse(t *testing.T) {
+	const taken, denied = "the port is already allocated", "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no"
+	subject := check.Subject{Bad: []check.Bad{{Object: map[string]any{"a": "b"}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
+	of := func(group check.Group, good, bad int, refusal string) *check.Case {
+		c := allowed("expression 'a' resulted in error: x")
+		c.Group, c.Good, c.Bad, c.Control = group, good, bad, allowed()
+		if refusal != "" {
+			c.After = framework.Result{Status: metav1.Status{Code: 422, Status: metav1.StatusFailure, Message: refusal}}
+		}
+		return c
+	}
+	good, bad := of(check.Samples, 0, -1, ""), of(check.Samples, -1, 0, denied)
+	for name, test := range map[string]struct {
+		rule   string
+		cases  []*check.Case
+		want   framework.Verdict
+		reason string
+	}{
+		"good":              {"PO-VERDICT-1", []*check.Case{of(check.Samples, 0, -1, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+		"good, by a policy": {"PO-VERDICT-1", []*check.Case{of(check.Samples, 0, -1, denied)}, framework.Fail, "want allowed"},
+		"bad":               {"PO-VERDICT-1", []*check.Case{of(check.Samples, -1, 0, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+		"an update":         {"PO-DOOR-1", []*check.Case{bad, of(check.Violations, -1, 0, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+		"an update, denied": {"PO-DOOR-1", []*check.Case{bad, of(check.Violations, -1, 0, denied)}, framework.Pass, ""},
+		"another form":      {"PO-VERDICT-2", []*check.Case{good, of(check.Forms, 0, -1, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+		"no name":           {"PO-DOOR-6", []*check.Case{good, of(check.Generated, 0, -1, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := judge(t, test.rule, subject, check.Observations{Cases: test.cases})
+			if got.Verdict != test.want || !strings.Contains(got.Reason, test.reason) {
+				t.Errorf("%s: %s; want %s: %s", got.Verdict, got.Reason, test.want, test.reason)
+			}
+		})
+	}
+}
+
+// A copy whose sample is refused too is not refused for its name.
+func TestCopies(t *testing.T) {
+	validating := check.Subject{Policies: []shipped.Manifest{{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "a"},
+	}}}}
+	for name, sample := range map[string]*check.Case{"allowed": allowed(), "refused": allowed()} {
+		t.Run(name, func(t *testing.T) {
+			renamed, copied := allowed(), allowed()
+			renamed.Group, copied.Group = check.Renamed, check.Unrelated
+			refused := []*check.Case{renamed, copied}
+			if name == "refused" {
+				refused = append(refused, sample)
+			}
+			for _, c := range refused {
+				c.After.Status = metav1.Status{Code: 403, Status: metav1.StatusFailure, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no"}
+			}
+			got := judge(t, "PO-LIFE-1", validating, check.Observations{Cases: []*check.Case{sample, renamed, copied}})
+			if byName := strings.Contains(got.Reason, "whose name"); got.Verdict != framework.Fail || byName != (name == "allowed") {
+				t.Errorf("%s: %s", got.Verdict, got.Reason)
+			}
+		})
+	}
+}
