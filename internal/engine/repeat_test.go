@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
@@ -208,6 +209,44 @@ func TestInconclusiveWhileAnAPIServerEnded(t *testing.T) {
 		if outcome.Verdict != framework.Pass || outcome.Repeated != 1 {
 			t.Errorf("%s: got %s after %d repetitions (%s), want a pass after one", outcome.Name, outcome.Verdict, outcome.Repeated, outcome.Reason)
 		}
+	}
+}
+
+// slow is an unsteady API server whose first answer to a step that waits is too late.
+type slow struct {
+	unsteady
+	once sync.Once
+}
+
+func (s *slow) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return unsteadyTarget{targettest.Target{Sandbox: s}, &s.unsteady}, nil
+}
+
+func (s *slow) Send(context.Context, framework.Request) (result framework.Result, err error) {
+	s.once.Do(func() { err = fmt.Errorf("%w: %w", framework.ErrNoResponse, context.DeadlineExceeded) })
+	return response(200, ""), err
+}
+
+// So is a scenario that waits, if a request of it got no response in time: that is not what it waited for.
+func TestNoResponseWhileWaiting(t *testing.T) {
+	t.Parallel()
+	for name, object := range map[string]scenario.Wait{
+		"until it matches": {},
+		"until it is gone": {Gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := read("a.one")
+			object.ObjectReference = *s.Spec.When[0].Get
+			s.Spec.When = []scenario.Step{{Wait: &object}}
+			out, err := Run(t.Context(), Options{Provider: &slow{}, Scenarios: []scenario.Scenario{s}, Patience: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := out.Outcomes[0]; got.Repeated != 1 || strings.Contains(got.Reason, "no response") {
+				t.Errorf("got %s after %d repetitions (%s), want one", got.Verdict, got.Repeated, got.Reason)
+			}
+		})
 	}
 }
 

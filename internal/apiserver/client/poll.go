@@ -44,7 +44,7 @@ func Poll(ctx context.Context, interval, limit time.Duration, done func() (bool,
 		}
 		return false, err
 	})
-	if err != nil && ctx.Err() == nil && wait.Interrupted(err) {
+	if wait.Interrupted(err) && ctx.Err() == nil && !errors.Is(err, framework.ErrNoResponse) {
 		return fmt.Errorf("%w after %s", framework.ErrTimeout, limit)
 	}
 	return err

@@ -60,7 +60,7 @@ func (c *Case) waitGone(ctx context.Context, request framework.Request, w scenar
 		c.noteSeen(request, last)
 		return last.Status.Code == 404, nil
 	})
-	if wait.Interrupted(err) {
+	if limitEnded(err) {
 		return fmt.Errorf("%w after %s: the last response was %d %s", framework.ErrTimeout, c.patience, last.Status.Code, last.Status.Message)
 	}
 	if err != nil {

@@ -44,7 +44,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 		return len(mismatches) == 0, nil
 	}
 	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, matches)
-	if wait.Interrupted(err) && ctx.Err() == nil { // the last read can have begun long before the limit
+	if limitEnded(err) && ctx.Err() == nil { // the last read can have begun long before the limit
 		if matched, failed := matches(ctx); matched || failed != nil {
 			err = failed
 		}
@@ -52,7 +52,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 	switch {
 	case err == nil:
 		return failed(action, c.unknownMetric(m, all))
-	case wait.Interrupted(err) && len(mismatches) > 0:
+	case limitEnded(err) && len(mismatches) > 0:
 		return &Failure{action: action, mismatches: mismatches}
 	default:
 		return &Failure{action: action, Err: err}

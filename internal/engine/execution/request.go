@@ -63,7 +63,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	}
 	if step.Eventually {
 		err = c.eventually(ctx, once, func() bool { return len(mismatches) == 0 })
-		if wait.Interrupted(err) && result.Status.Code != 0 {
+		if limitEnded(err) && result.Status.Code != 0 {
 			err = nil // the mismatches say more than the timeout
 		}
 	} else {

@@ -185,6 +185,9 @@ func (c *Case) changeFiles(files scenario.Files) error {
 	return nil
 }
 
+// limitEnded reports whether an error says that a limit ended. A request without a response can have had a limit of its own.
+func limitEnded(err error) bool { return wait.Interrupted(err) && !errors.Is(err, framework.ErrNoResponse) }
+
 // wait reads an object until it matches.
 func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 	request, _, err := c.compose(scenario.Step{Get: &w.ObjectReference})
@@ -208,10 +211,10 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 		mismatches = judge.Match(w.Object, c.secrets.Fields(last.Fields()), "object", c.secrets)
 		return len(mismatches) == 0, nil
 	})
-	if wait.Interrupted(err) && last.Allowed() && len(mismatches) > 0 {
+	if limitEnded(err) && last.Allowed() && len(mismatches) > 0 {
 		return fmt.Errorf("%w after %s: %s", framework.ErrTimeout, c.patience, mismatches[0])
 	}
-	if wait.Interrupted(err) {
+	if limitEnded(err) {
 		return fmt.Errorf("%w after %s: the last response was %d %s", framework.ErrTimeout, c.patience, last.Status.Code, last.Status.Message)
 	}
 	if err != nil {
