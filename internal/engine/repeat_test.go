@@ -212,17 +212,17 @@ func TestInconclusiveWhileAnAPIServerEnded(t *testing.T) {
 	}
 }
 
-// slow is an unsteady API server whose first answer to a step that waits is too late.
-type slow struct {
+// tooLate is an unsteady API server whose first answer to a step that waits is too late.
+type tooLate struct {
 	unsteady
 	once sync.Once
 }
 
-func (s *slow) Start(context.Context, target.StartOptions) (target.Target, error) {
+func (s *tooLate) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return unsteadyTarget{targettest.Target{Sandbox: s}, &s.unsteady}, nil
 }
 
-func (s *slow) Send(context.Context, framework.Request) (result framework.Result, err error) {
+func (s *tooLate) Send(context.Context, framework.Request) (result framework.Result, err error) {
 	s.once.Do(func() { err = fmt.Errorf("%w: %w", framework.ErrNoResponse, context.DeadlineExceeded) })
 	return response(200, ""), err
 }
@@ -239,7 +239,7 @@ func TestNoResponseWhileWaiting(t *testing.T) {
 			s := read("a.one")
 			object.ObjectReference = *s.Spec.When[0].Get
 			s.Spec.When = []scenario.Step{{Wait: &object}}
-			out, err := Run(t.Context(), Options{Provider: &slow{}, Scenarios: []scenario.Scenario{s}, Patience: time.Second})
+			out, err := Run(t.Context(), Options{Provider: &tooLate{}, Scenarios: []scenario.Scenario{s}, Patience: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
