@@ -176,7 +176,10 @@ func schemaAt(document map[string]any, kind schema.GroupVersionKind, path []any)
 		case isName:
 			at, _ = at["additionalProperties"].(map[string]any)
 		default:
-			at, _ = at["items"].(map[string]any)
+			items, isList := at["items"].(map[string]any)
+			if at, _ = at["additionalProperties"].(map[string]any); isList {
+				at = items
+			}
 		}
 	}
 	return d, at

@@ -106,6 +106,8 @@ type read struct {
 	paths []Path
 	// whole is true if everything below may be read.
 	whole bool
+	// in is true for 'x' in PATH: the last step is a key of a map, or a string in a list.
+	in bool
 }
 
 // mapped ends the path of a list that has, for each element of another one, what the path before it is.
@@ -123,23 +125,32 @@ type reader struct {
 	reads  []read
 	// unknown is true if an expression does not parse, so that anything may be read.
 	unknown bool
+	// lost are parts of which a name is read, and whose paths are not known.
+	lost []string
 }
 
 // reads returns what expressions of a policy read of variables: of object, or of oldObject. Known is false if an
 // expression does not parse.
 func (p Policy) reads(texts []string, roots ...string) (all []read, known bool) {
+	r := p.reader(texts, roots...)
+	return r.reads, !r.unknown
+}
+
+// reader returns a reader that has read expressions of the policy.
+func (p Policy) reader(texts []string, roots ...string) *reader {
 	r := &reader{roots: roots, variables: map[string]expression{}, values: map[string][]Path{}}
 	for name, text := range p.variables() {
 		r.variables[name] = parse(text)
 	}
 	for _, text := range texts {
 		parsed := parse(text)
-		r.unknown = r.unknown || parsed.root == nil
-		if parsed.root != nil {
-			r.value(parsed.root, nil)
+		if parsed.root == nil {
+			r.unknown, r.lost = true, append(r.lost, text)
+			continue
 		}
+		r.value(parsed.root, nil)
 	}
-	return r.reads, !r.unknown
+	return r
 }
 
 // scope has the paths of the variables of macros, the inner ones last.
@@ -197,7 +208,7 @@ func (r *reader) note(paths []Path, whole bool) {
 		noted = append(noted, unmapped(path))
 	}
 	if len(noted) > 0 {
-		r.reads = append(r.reads, read{noted, whole})
+		r.reads = append(r.reads, read{paths: noted, whole: whole})
 	}
 }
 
@@ -216,14 +227,43 @@ func (r *reader) field(operand ast.Expr, name string, in scope) []Path {
 	if unescaped, ok := cel.Unescape(name); ok {
 		name = unescaped
 	}
-	return r.step(r.value(operand, in), name)
+	return r.named(operand, name, in)
+}
+
+// named returns the paths of what an operand has under a name.
+func (r *reader) named(operand ast.Expr, name string, in scope) []Path {
+	paths := r.value(operand, in)
+	if len(paths) == 0 && !in.declared(operand) {
+		text, err := celtext.Text(operand)
+		if err != nil {
+			text = err.Error()
+		}
+		r.lost = append(r.lost, text)
+	}
+	return r.step(paths, name)
+}
+
+// declared reports whether a part of an expression belongs to a variable whose fields every API server knows: it refuses
+// a policy that misspells one.
+func (s scope) declared(part ast.Expr) bool {
+	switch part.Kind() {
+	case ast.IdentKind:
+		name := part.AsIdent()
+		return slices.Contains([]string{"request", "namespaceObject", "authorizer"}, name) &&
+			!slices.ContainsFunc(s, func(b bound) bool { return b.name == name })
+	case ast.SelectKind:
+		return s.declared(part.AsSelect().Operand())
+	case ast.CallKind:
+		return slices.Contains([]string{operators.OptSelect, operators.Index, operators.OptIndex}, part.AsCall().FunctionName()) && s.declared(part.AsCall().Args()[0])
+	}
+	return false
 }
 
 // step returns paths with one more step, and notes that they are read.
 func (r *reader) step(paths []Path, step any) []Path {
 	var longer []Path
 	for _, path := range paths[:min(len(paths), mostPaths)] {
-		if element := unmapped(path); step == any(each{}) && len(element) < len(path) {
+		if element := unmapped(path); len(element) < len(path) {
 			longer = append(longer, element)
 			continue
 		}
@@ -238,10 +278,11 @@ func (r *reader) variable(name string) []Path {
 	paths, known := r.values[name]
 	if !known {
 		r.values[name] = nil
+		lost := r.lost // what the variable itself reads belongs to its own expression
 		if root := r.variables[name].root; root != nil {
-			paths = r.value(root, nil)
+			paths, r.lost = r.value(root, nil), lost
 		} else {
-			r.unknown = true
+			r.unknown, r.lost = true, append(lost, "variables."+name)
 		}
 		r.values[name] = paths
 	}
@@ -261,21 +302,20 @@ func (r *reader) call(call ast.CallExpr, in scope) []Path {
 		}
 	case name == operators.In && len(args) == 2:
 		r.value(args[0], in)
-		if key, ok := literal(args[0]); ok {
-			for _, path := range r.value(args[1], in) {
-				r.note([]Path{append(slices.Clone(path), any(key))}, false)
-			}
-			return nil
+		if args[1].Kind() == ast.ListKind {
+			r.value(args[1], in)
+		} else if key, ok := literal(args[0]); !ok {
+			r.step(r.value(args[1], in), each{})
+		} else if len(r.named(args[1], key, in)) > 0 {
+			r.reads[len(r.reads)-1].in = true
 		}
-		r.step(r.value(args[1], in), each{})
 		return nil
 	case (name == operators.Index || name == operators.OptIndex) && len(args) == 2:
-		operand := r.value(args[0], in)
 		r.value(args[1], in)
 		if key, ok := literal(args[1]); ok {
-			return r.step(operand, key)
+			return r.named(args[0], key, in)
 		}
-		return r.step(operand, each{})
+		return r.step(r.value(args[0], in), each{})
 	case name == operators.Conditional && len(args) == 3:
 		r.value(args[0], in)
 		return slices.Concat(r.value(args[1], in), r.value(args[2], in))
@@ -303,7 +343,7 @@ func comparisons() []string {
 // member returns the paths that the call of a function of a value may return.
 func (r *reader) member(call ast.CallExpr, in scope) []Path {
 	target, args := r.value(call.Target(), in), call.Args()
-	if len(args) >= 2 && args[0].Kind() == ast.IdentKind { // a macro with the name of a variable
+	if len(args) >= 2 && args[0].Kind() == ast.IdentKind && slices.Contains(macros(), call.FunctionName()) {
 		return r.macro(call, target, in)
 	}
 	var alternative []Path
@@ -321,6 +361,11 @@ func (r *reader) member(call ast.CallExpr, in scope) []Path {
 		return slices.Concat(target, alternative)
 	}
 	return nil
+}
+
+// macros are the macros whose first argument is the name of a variable.
+func macros() []string {
+	return []string{"all", "exists", "exists_one", "existsOne", "map", "filter", "optMap", "optFlatMap", "transformList", "transformMap", "transformMapEntry", "sortBy"}
 }
 
 // macro returns the paths that a macro may return, such as map and filter.

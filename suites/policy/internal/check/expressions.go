@@ -35,30 +35,35 @@ func (p Policy) texts(list string, names ...string) []string {
 	return found
 }
 
-// expressions returns all expressions of the policy, also of its messages.
-func (p Policy) expressions() []string { return expressionsIn(p.Object["spec"]) }
-
 // deciding returns the expressions that decide. Variables decide where these use them.
 func (p Policy) deciding() []string {
 	return slices.Concat(p.Expressions("matchConditions"), p.Expressions("validations"))
 }
 
-func expressionsIn(value any) []string {
+// expressions returns all expressions of the policy, also of its messages.
+func (p Policy) expressions() []string {
 	var found []string
-	switch value := value.(type) {
-	case map[string]any:
-		for _, path := range paths(value, nil) {
-			text, _ := at(value, path)
-			switch path[len(path)-1] {
-			case "expression", "valueExpression", "messageExpression":
-				if text, ok := text.(string); ok {
-					found = append(found, text)
-				}
+	for _, each := range p.expressionsAt() {
+		found = append(found, each.text)
+	}
+	return found
+}
+
+// textAt is an expression with its path in the policy.
+type textAt struct {
+	path Path
+	text string
+}
+
+func (p Policy) expressionsAt() []textAt {
+	var found []textAt
+	for _, path := range paths(p.Object["spec"], Path{"spec"}) {
+		switch path[len(path)-1] {
+		case "expression", "valueExpression", "messageExpression":
+			value, _ := at(p.Object, path)
+			if text, ok := value.(string); ok {
+				found = append(found, textAt{path, text})
 			}
-		}
-	case []any:
-		for _, item := range value {
-			found = append(found, expressionsIn(item)...)
 		}
 	}
 	return found

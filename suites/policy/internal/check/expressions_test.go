@@ -176,6 +176,8 @@ func TestReads(t *testing.T) {
 		"object.a ==":                                               "?",
 		"variables.unknown.a == 1":                                  "?",
 		"variables.loop == 1":                                       "a",
+		"'x' in (object.k ? object.a : object.b)":                   "k a b a.x|b.x",
+		"'x' in object.l.map(c, c.m)":                               "l l.* l.*.m l.*.m",
 	} {
 		t.Run(expression, func(t *testing.T) {
 			p := withExpression(expression)
@@ -207,6 +209,45 @@ func TestReads(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
+	}
+}
+
+// A name is read of something whose paths are not known. What a variable reads belongs to the variable.
+func TestNotFollowed(t *testing.T) {
+	for expression, want := range map[string]string{
+		"object.l.all(c, c.a == oldObject.l[0].b) && request.a.?b == namespaceObject.c['d']": "[]",
+		"params.data.a == object.b":                                  "[params params.data]",
+		"f(object).a == 'b'":                                         "[f(object)]",
+		"[object.a].exists(c, c.b == 1)":                             "[c]",
+		"object.l.transformList(i, v, v.a).all(c, c.b == 1)":         "[c]",
+		"['a'].all(request, request.b == 1)":                         "[request]",
+		"object.a.replace(c, c.b) == 'x'":                            "[c]",
+		"(request.dryRun ? {} : f(object)).a":                        "[request.dryRun ? {} : f(object)]",
+		"'x' in f(object) || f(object)['y']":                         "[f(object) f(object)]",
+		"'x' in ['x'] && object.a.split('/')[0] in ['y']":            "[]",
+		"object.a[f(object)] == 'b'":                                 "[]",
+		"variables.hidden == 1 && variables.hidden.a == 1":           "[variables.hidden]",
+		"variables.unknown == 1":                                     "[variables.unknown]",
+		"object.a ==":                                                "[object.a ==]",
+		"(object.a.l + object.?b.l.orValue([])).all(c, has(c.name))": "[]",
+	} {
+		t.Run(expression, func(t *testing.T) {
+			p := withExpression(expression)
+			p.Object["spec"].(map[string]any)["variables"] = []any{map[string]any{"name": "hidden", "expression": "params.a"}} //nolint:forcetypeassert // it was made so
+			if got := fmt.Sprint(p.reader([]string{expression}, "object", "oldObject").lost); got != want {
+				t.Errorf("got %s; want %s", got, want)
+			}
+		})
+	}
+}
+
+// Each element is read of a list, and only the entry of a map.
+func TestReadsIn(t *testing.T) {
+	read := Subject{Policies: []shipped.Manifest{{Object: withExpression("'x' in object.spec.a").Object}}}.readPaths(Policy.expressions)
+	for step, want := range map[any]bool{0: true, "x": true, "y": false} {
+		if got := read.have(Path{"spec", "a", step}); got != want {
+			t.Errorf("%v: got %t; want %t", step, got, want)
+		}
 	}
 }
 

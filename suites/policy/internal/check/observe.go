@@ -173,6 +173,9 @@ type Observations struct {
 	Types []reach.TypeWarning
 	// Missing are paths in expressions that no kind has which the policy matches.
 	Missing []MissingPath
+	// NotKnown has, by the kind and name of a policy, the fields with expressions that read something of which it is not
+	// known whether a kind has it, and what.
+	NotKnown map[string][]string
 	// Fields are the names of all fields in the API groups of the samples and of the rules of the policies.
 	Fields map[string]bool
 	// OneVersion is true if no kind of a bad object is served in another version.

@@ -23,24 +23,40 @@ type MissingPath struct {
 	Path string
 }
 
-// missingPaths returns the paths in expressions that no kind has which the policy matches. An access that may be about
-// several paths is missing if no kind has any of them.
-func (b *bench) missingPaths() []MissingPath {
-	var found []MissingPath
+// findMissing finds the paths in expressions that no kind has which the policy matches, and what is not known about them.
+// An access that may be about several paths is missing if no kind has any of them.
+func (b *bench) findMissing() {
+	b.observed.NotKnown = map[string][]string{}
 	for _, p := range b.subject.List() {
-		kinds := b.kindsOf(p)
-		all, _ := p.reads(p.expressions(), "object", "oldObject")
-		for _, each := range all {
-			exists := len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool {
-				return slices.ContainsFunc(each.paths, func(path Path) bool { return b.canHave(kind, path) })
-			})
-			missing := MissingPath{p.GetKind() + " " + p.GetName(), "object." + each.paths[0].String()}
-			if !exists && !slices.Contains(found, missing) {
-				found = append(found, missing)
+		name, kinds := p.GetKind()+" "+p.GetName(), b.kindsOf(p)
+		for _, expression := range p.expressionsAt() {
+			r := p.reader([]string{expression.text}, "object", "oldObject")
+			for _, each := range r.reads {
+				exists, known := len(kinds) == 0, false
+				for _, kind := range kinds {
+					for _, path := range each.paths {
+						inList := each.in && b.schema(kind, path[:len(path)-1])["items"] != nil
+						known = known || inList || b.schema(kind, path) != nil
+						exists = exists || inList || b.canHave(kind, path)
+					}
+				}
+				missing := MissingPath{name, "object." + each.paths[0].String()}
+				if exists && !known {
+					r.lost = append(r.lost, missing.Path)
+				} else if !exists && !slices.Contains(b.observed.Missing, missing) {
+					b.observed.Missing = append(b.observed.Missing, missing)
+				}
+			}
+			if len(r.lost) > 0 {
+				b.observed.NotKnown[name] = append(b.observed.NotKnown[name], expression.path.String()+": "+r.lost[0])
 			}
 		}
 	}
-	return found
+}
+
+// schema returns the schema that a kind has at a path, or nil if it has none or it is not known.
+func (b *bench) schema(kind schema.GroupVersionKind, path Path) map[string]any {
+	return fields.SchemaAt(b.openAPI[kind.GroupVersion()], kind, path)
 }
 
 // readPaths are what the policies read of objects.

@@ -95,7 +95,7 @@ func (b *bench) before(ctx context.Context) error {
 		return err
 	}
 	b.specs = specs
-	b.observed.Missing = b.missingPaths()
+	b.findMissing()
 	b.observed.Cases, b.observed.OneVersion, b.observed.Keys = first, true, len(b.subject.keys())
 	for _, p := range b.subject.List() {
 		b.observed.OpenConstants += len(p.openConstants(b.subject.constantsOfParams(p)))

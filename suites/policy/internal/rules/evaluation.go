@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -83,15 +84,17 @@ func expressions() []Definition {
 				t.Errorf("%s: no kind that it matches has %s", missing.Policy, missing.Path)
 			}
 			for _, warning := range t.Types {
-				field := warning.Field
-				if found := undefined.FindStringSubmatch(warning.Text); found != nil && t.Fields[found[1]] {
-					continue // another kind has it, or the type check does not know the whole schema
-				} else if found == nil { // such as lists of different types that are added up, which works
-					t.Unobserved("%s %s, %s, for %s: the type check of Kubernetes does not go on, so it says nothing about what uses this: %s; dyn(…) around an operand helps",
-						warning.Kind, warning.Name, field, warning.Object.Kind, strings.TrimSpace(warning.Text))
-					continue
+				where := fmt.Sprintf("%s %s, %s, for %s", warning.Kind, warning.Name, warning.Field, warning.Object.Kind)
+				text := strings.TrimSpace(warning.Text)
+				found := undefined.FindAllStringSubmatch(text, -1)
+				// A known field exists in another kind, or the type check does not know the whole schema.
+				if slices.ContainsFunc(found, func(one []string) bool { return !t.Fields[one[1]] }) {
+					t.Errorf("%s: %s", where, text)
+				} else if lost := t.NotKnown[warning.Kind+" "+warning.Name]; len(lost) > 0 && strings.Count(text, "ERROR:") > len(found) {
+					// The types are wrong, such as those of lists that are added up, which works.
+					t.Unobserved("%s: the type check of Kubernetes does not go on, and whether a kind has this is not known: %s; dyn(…) around an operand helps: %s",
+						where, strings.Join(lost, ", "), text)
 				}
-				t.Errorf("%s %s, %s, for %s: %s", warning.Kind, warning.Name, field, warning.Object.Kind, strings.TrimSpace(warning.Text))
 			}
 		},
 	}}
