@@ -158,7 +158,7 @@ func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace 
 	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"}}
 	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
 	if err != nil {
-		return nil // an API server without ServiceAccounts needs none
+		return nil //nolint:nilerr // an API server without ServiceAccounts needs none
 	}
 	if err := i.noteResource(ctx, res); err != nil {
 		return err

@@ -186,7 +186,9 @@ func (c *Case) changeFiles(files scenario.Files) error {
 }
 
 // limitEnded reports whether an error says that a limit ended. A request without a response can have had a limit of its own.
-func limitEnded(err error) bool { return wait.Interrupted(err) && !errors.Is(err, framework.ErrNoResponse) }
+func limitEnded(err error) bool {
+	return wait.Interrupted(err) && !errors.Is(err, framework.ErrNoResponse)
+}
 
 // wait reads an object until it matches.
 func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
