@@ -91,7 +91,7 @@ func expressions() []Definition {
 				if slices.ContainsFunc(found, func(one []string) bool { return !t.Fields[one[1]] }) {
 					t.Errorf("%s: %s", where, text)
 				} else if lost := t.NotKnown[warning.Kind+" "+warning.Name]; len(lost) > 0 && strings.Count(text, "ERROR:") > len(found) {
-					// The types are wrong, such as for lists of two types that are added up, which works.
+					// An error is about types. Lists of different types can be added up, for example.
 					t.Unobserved("%s: the type check of Kubernetes does not go on, and whether a kind has this is not known: %s; dyn(…) around an operand helps: %s",
 						where, strings.Join(lost, ", "), text)
 				}
