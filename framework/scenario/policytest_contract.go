@@ -163,7 +163,12 @@ func (p *policyTable) contractSamples(c *Contract, at *document.Node) {
 	}
 	p.samplesOfCases(c, at)
 	if len(c.Good) == 0 && len(p.Problems) == 0 {
-		p.Fail(at, "contract has no good object; expected a case that creates an object, is allowed and has no user", `or add "good:"`)
+		hint := `or add "good:"`
+		byUser := func(r *policyRequest) bool { return r.operation == operationCreate && r.of.As != nil && r.of.Denied == nil }
+		if i := slices.IndexFunc(p.requests, byUser); i >= 0 {
+			hint += fmt.Sprintf(`; if only some users may create it, such as the user of case %s, also add "requester:"`, p.requests[i].name)
+		}
+		p.Fail(at, "contract has no good object; expected a case that creates an object, is allowed and has no user", hint)
 	}
 }
 

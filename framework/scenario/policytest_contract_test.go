@@ -29,12 +29,14 @@ cases:
 - {object: good.yaml, operation: DELETE, name: delete}
 `
 
-func loadContract(contract string) ([]Scenario, error) {
+func loadContract(contract string) ([]Scenario, error) { return loadTest(contractTest + contract) }
+
+func loadTest(text string) ([]Scenario, error) {
 	object := func(name string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}, data: {mode: " + name + "}}")}
 	}
 	return Load(LoadOptions{FS: fstest.MapFS{
-		"x/test.yaml": {Data: []byte(contractTest + contract)}, "x/policy.yaml": {Data: []byte(contractPolicy)}, "x/good.yaml": object("good"), "x/bad.yaml": object("bad"),
+		"x/test.yaml": {Data: []byte(text)}, "x/policy.yaml": {Data: []byte(contractPolicy)}, "x/good.yaml": object("good"), "x/bad.yaml": object("bad"),
 	}}, "x/test.yaml")
 }
 
@@ -111,6 +113,16 @@ func TestContractMistakes(t *testing.T) {
 				t.Errorf("got %v; want %s", err, want)
 			}
 		})
+	}
+}
+
+// A contract without a good object says which field helps: the only case that is allowed has a user.
+func TestContractWithoutGood(t *testing.T) {
+	_, err := loadTest(strings.Replace(contractTest, "- {object: good.yaml, namespace: prod}\n", "", 1) + "contract: {}\n")
+	for _, want := range []string{"x/test.yaml:10:11: contract has no good object", `add "good:"`, "by-jane, also add \"requester:\""} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v; want %s", err, want)
+		}
 	}
 }
 
