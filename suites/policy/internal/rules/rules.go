@@ -244,7 +244,7 @@ func equals() []Definition {
 		ID: "PO-VERDICT-3", Name: "one-bad-element-is-enough", Level: framework.Must,
 		Title:  "A bad element of a list of objects is refused at each position among good ones.",
 		Why:    "An expression that reads the first element, or that needs one good element, lets the bad ones beside it pass.",
-		Fix:    "all(…), or !exists(…), and no index.",
+		Fix:    "all(…), or !exists(…), and no index. If the policy asks for one good element of several, waive the rule.",
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/cf521aa"},
 		Check: func(t *T) {
 			t.needBad()
