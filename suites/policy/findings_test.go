@@ -348,3 +348,46 @@ spec: {policyName: read, validationActions: [Deny]}
 		})
 	}
 }
+
+// Most fields of a Pod cannot be changed, so no update makes it bad there. What can be changed is found beside them. PO-DOOR-1 was
+// inconclusive for 74 of the 161 policies of two public libraries.
+func TestFindingFieldsThatCannotChange(t *testing.T) {
+	t.Parallel()
+	const rule = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: rule}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations: [{expression: "EXPRESSION", message: it is bad}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: rule}
+spec: {policyName: rule, validationActions: [Deny]}
+`
+	const plain = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {MORE containers: [{name: c, image: IMAGE}]}}"
+	const image, hostname = "object.spec.containers[0].image == 'i'", "!has(object.spec.hostname)"
+	on := server(t)
+	for name, test := range map[string]struct {
+		expression, image string
+		verdict           framework.Verdict
+		reason            string
+	}{
+		"the field":                {hostname, "i", framework.Unsupported, "the field cannot be changed"},
+		"a field that is not read": {image, "j", framework.Fail, "only at what the policies read: 200, allowed"},
+		"another part":             {image + " && " + hostname, "j", framework.Fail, "only at spec.containers[0].image: 200, allowed"},
+		"only together":            {image + " || " + hostname, "j", framework.Unsupported, "the field cannot be changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, _ := judged(t, on.Check(t.Context(), policy.Subject{
+				Policies: file(t, strings.Replace(rule, "EXPRESSION", test.expression, 1)),
+				Good:     file(t, strings.NewReplacer("MORE", "", "IMAGE", "i").Replace(plain)),
+				Bad:      []policy.Bad{{Object: file(t, strings.NewReplacer("MORE", "hostname: h,", "IMAGE", test.image).Replace(plain)), Denied: "it is bad"}},
+			}, policy.Only("PO-DOOR-1")))
+			if got := report.Outcomes[0]; got.Verdict != test.verdict || !strings.Contains(got.Reason, test.reason) {
+				t.Errorf("%s is %s: %s; want %s, %s", got.Rule, got.Verdict, got.Reason, test.verdict, test.reason)
+			}
+		})
+	}
+}

@@ -265,10 +265,15 @@ func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructu
 	if fixed == nil {
 		return nil, nil
 	}
-	update := b.newCase(Violations, s, framework.Update(fixed, edited(fixed, s.object, b.subject.Bad[s.bad].Defect())), "update the stored fix of", "to the bad object")
+	whole := b.subject.Bad[s.bad].Defect()
+	update := b.newCase(Violations, s, framework.Update(fixed, edited(fixed, s.object, whole)), "update the stored fix of", "to the bad object")
 	patches, err := b.patched(s, update, fixed)
-	if err != nil || kept == nil {
-		return append(patches, update), err
+	if err != nil {
+		return nil, err
+	}
+	patches = append(patches, b.partly(s, whole, fixed)...)
+	if kept == nil {
+		return append(patches, update), nil
 	}
 	versions, err := b.versions(ctx, s, kept, fixed)
 	if err != nil {
@@ -291,6 +296,33 @@ func mapWith(labels map[string]string, key, value string) map[string]string {
 func collection(kept *unstructured.Unstructured) framework.Request {
 	return framework.Request{Verb: framework.VerbDeleteCollection, Kind: kept.GroupVersionKind(), Namespace: kept.GetNamespace()}
 }
+
+// partly makes a stored fix bad only where the policies read it, and at each of these paths alone: what else differs, or another
+// part of the defect, may be what the API server does not let change.
+func (b *bench) partly(s sample, whole []Path, fixed *unstructured.Unstructured) []*Case {
+	var cases []*Case
+	add := func(values []Path, where string) {
+		alone := b.alone(s, values, where)
+		if alone == nil {
+			return // it is the whole difference
+		}
+		c := b.newCase(Violations, s, framework.Update(fixed, edited(fixed, s.object, values)), "update the stored fix of", "to the bad object, only at "+where)
+		c.Alone = alone
+		cases = append(cases, c, alone)
+	}
+	if len(s.defect) < len(whole) {
+		add(s.defect, "what the policies read")
+	}
+	for _, path := range s.defect[:min(len(s.defect), mostParts)] {
+		if len(s.defect) > 1 {
+			add([]Path{path}, path.String())
+		}
+	}
+	return cases
+}
+
+// mostParts limits the parts of one defect.
+const mostParts = 10
 
 // store stores a copy of an object under another name. It returns nil if the API server refuses it.
 func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, suffix string, finalizers []string) (*unstructured.Unstructured, error) {

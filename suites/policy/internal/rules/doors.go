@@ -3,6 +3,8 @@ package rules
 import (
 	"regexp"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
@@ -14,7 +16,11 @@ func doors() []Definition {
 		Why:    "Anyone creates a good object, and then makes it bad.",
 		Fix:    "operations: [CREATE, UPDATE]",
 		Source: []string{"https://github.com/cozystack/cozystack/issues/2470"},
-		Check:  func(t *T) { t.needBad(); t.refused(check.Violations) },
+		Check: func(t *T) {
+			t.needBad()
+			t.must(!t.immutable(check.Violations), "the API server itself refuses each update that makes a good object bad, because the field cannot be changed")
+			t.refused(check.Violations)
+		},
 	}, {
 		ID: "PO-DOOR-2", Name: "sibling-lists", Level: framework.Must,
 		Title:  "A bad element of a list is refused in each other list with such elements.",
@@ -114,3 +120,20 @@ func exemptions() []Definition {
 
 // refusedBy is the policy that a refusal names.
 var refusedBy = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)
+
+// immutable reports whether the API server refuses, as invalid, each request of a group that says something about the policies.
+func (t *T) immutable(group check.Group) bool {
+	invalid := false
+	for _, c := range t.Cases {
+		switch {
+		case c.Group != group:
+		case c.Accepted() && c.Meaningless() == "":
+			return false
+		case !c.Accepted() && c.Before.Status.Reason != metav1.StatusReasonInvalid:
+			return false
+		case !c.Accepted():
+			invalid = true
+		}
+	}
+	return invalid
+}
