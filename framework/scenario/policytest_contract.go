@@ -164,7 +164,9 @@ func (p *policyTable) contractSamples(c *Contract, at *document.Node) {
 	p.samplesOfCases(c, at)
 	if len(c.Good) == 0 && len(p.Problems) == 0 {
 		hint := `or add "good:"`
-		byUser := func(r *policyRequest) bool { return r.operation == operationCreate && r.of.As != nil && r.of.Denied == nil }
+		byUser := func(r *policyRequest) bool {
+			return r.operation == operationCreate && r.of.As != nil && r.of.Denied == nil
+		}
 		if i := slices.IndexFunc(p.requests, byUser); i >= 0 {
 			hint += fmt.Sprintf(`; if only some users may create it, such as the user of case %s, also add "requester:"`, p.requests[i].name)
 		}
