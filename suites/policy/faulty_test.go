@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,22 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: guarded}
 spec: {policyName: guarded, validationActions: [Deny]}
 `
+
+// denying returns a ValidatingAdmissionPolicy with one validation and its binding. Match are its resourceRules, more are other
+// fields of its spec.
+func denying(match, expression string, more ...string) string {
+	return fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: rule}
+spec: {matchConstraints: {resourceRules: [%s]}, validations: [{expression: %q, message: it is bad}]%s}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: rule}
+spec: {policyName: rule, validationActions: [Deny]}
+`, match, expression, strings.Join(append([]string{""}, more...), ", "))
+}
 
 const pod = `
 apiVersion: v1

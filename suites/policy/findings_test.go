@@ -12,23 +12,8 @@ import (
 // An API server writes the rules of a ClusterRole without rules as null, so has() is true, and a macro has an error. This
 // is the defect of C-0280 of cel-admission-library, in a policy of our own.
 func TestFindingHasIsTrueForNull(t *testing.T) {
-	const roles = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: wildcards}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: [rbac.authorization.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [clusterroles]}]
-  validations: [{expression: "!has(object.rules) || object.rules.all(r, !('*' in r.verbs))", message: no wildcards}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: wildcards}
-spec: {policyName: wildcards, validationActions: [Deny]}
-`
 	s := policy.Subject{
-		Policies: file(t, roles),
-		Good:     file(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`),
+		Good: file(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`),
 	}
 	for expression, want := range map[string][]string{
 		"!has(object.rules) || object.rules.all(":                             {"PO-ERR-1"},
@@ -38,7 +23,8 @@ spec: {policyName: wildcards, validationActions: [Deny]}
 		t.Run(expression, func(t *testing.T) {
 			t.Parallel()
 			s := s
-			s.Policies = file(t, strings.ReplaceAll(roles, "!has(object.rules) || object.rules.all(", expression))
+			s.Policies = file(t, denying("{apiGroups: [rbac.authorization.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [clusterroles]}",
+				expression+"r, !('*' in r.verbs))"))
 			_, failed := verdicts(t, s, policy.Only("PO-ERR-1", "PO-VERDICT-1"))
 			if !slices.Equal(failed, want) {
 				t.Errorf("it breaks %v; want %v", failed, want)
@@ -50,20 +36,6 @@ spec: {policyName: wildcards, validationActions: [Deny]}
 // A policy about the name of the object, or one that asks for an element of a list, says nothing about copies of another
 // name or about a bad element beside a good one. These were false alarms for C-0225 and C-0234 of cel-admission-library.
 func TestFindingNamesAndWantedElements(t *testing.T) {
-	const accounts = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: rule}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [RESOURCE]}]
-  validations: [{expression: "EXPRESSION", message: it is bad}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: rule}
-spec: {policyName: rule, validationActions: [Deny]}
-`
 	const account = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: builder}, automountServiceAccountToken: VALUE}"
 	volumes := strings.Replace(pod, "spec:\n", "spec:\n  volumes: [{name: v, VALUE: {}}]\n", 1)
 	for name, test := range map[string]struct {
@@ -86,7 +58,7 @@ spec: {policyName: rule, validationActions: [Deny]}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := policy.Subject{
-				Policies: file(t, strings.NewReplacer("RESOURCE", test.resource, "EXPRESSION", test.expression).Replace(accounts)),
+				Policies: file(t, denying(`{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [`+test.resource+`]}`, test.expression)),
 				Good:     file(t, strings.ReplaceAll(test.object, "VALUE", test.good)),
 				Bad:      []policy.Bad{{Object: file(t, strings.ReplaceAll(test.object, "VALUE", test.bad)), Denied: "it is bad"}},
 			}
@@ -132,19 +104,7 @@ func TestFindingAccounts(t *testing.T) {
 // The stored copy of a good object has another name. If a policy about names refuses it for that, the report says so.
 func TestFindingNames(t *testing.T) {
 	t.Parallel()
-	const names = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: names}
-spec:
-  matchConstraints: {resourceRules: [{operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]}
-  validations: [{expression: object.metadata.name.endsWith("-ok"), message: wrong name}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: names}
-spec: {policyName: names, validationActions: [Deny]}
-`
+	names := denying(`{operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}`, "object.metadata.name.endsWith('-ok')")
 	s := policy.Subject{Policies: file(t, names), Good: file(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-ok}}")}
 	report, failed := verdicts(t, s, policy.Only("PO-LIFE-1", "PO-LIFE-2"))
 	if !slices.Equal(failed, []string{"PO-LIFE-1", "PO-LIFE-2"}) {
@@ -161,22 +121,7 @@ spec: {policyName: names, validationActions: [Deny]}
 // elsewhere, have a defect twice, or have one that is not only in a template.
 func TestFindingDefects(t *testing.T) {
 	t.Parallel()
-	const rule = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: rule}
-spec:
-  matchConstraints:
-    resourceRules:
-      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}
-      - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [replicasets]}
-  validations: [{expression: "EXPRESSION", message: it is bad}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: rule}
-spec: {policyName: rule, validationActions: [Deny]}
-`
+	const match = `{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}, {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [replicasets]}`
 	const plain = "{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: VALUE}}, spec: {containers: [{name: c, image: i}]}}"
 	change := strings.ReplaceAll
 	ready := change(plain, "image: i}]", "image: VALUE}], initContainers: [{name: d, image: VALUE}]")
@@ -222,7 +167,7 @@ spec: {policyName: rule, validationActions: [Deny]}
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, failed := judged(t, on.Check(t.Context(), policy.Subject{
-				Policies: file(t, change(rule, "EXPRESSION", test.expression)), Good: file(t, test.good),
+				Policies: file(t, denying(match, test.expression)), Good: file(t, test.good),
 				Bad: []policy.Bad{{Object: file(t, test.bad), Denied: "it is bad"}},
 			}, policy.Only("PO-VERDICT-1", "PO-VERDICT-3", "PO-DOOR-2", "PO-DOOR-3", "PO-DOOR-4")))
 			slices.Sort(failed)
@@ -242,20 +187,6 @@ spec: {policyName: rule, validationActions: [Deny]}
 // four policies of a public library, so that the sample was refused.
 func TestFindingNodePorts(t *testing.T) {
 	t.Parallel()
-	const services = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: services}
-spec:
-  matchConstraints: {resourceRules: [{operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [services]}]}
-  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
-  validations: [{expression: "EXPRESSION", message: not this Service}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: services}
-spec: {policyName: services, validationActions: [Deny]}
-`
 	on := server(t)
 	for name, test := range map[string]struct{ expression, good, bad string }{
 		"beside the defect": {"object.spec.?externalTrafficPolicy.orValue('') != 'Local'", "{type: NodePort, ports: [{port: 80, nodePort: 30123}]}", "{type: NodePort, externalTrafficPolicy: Local, ports: [{port: 80, nodePort: 30123}]}"},
@@ -266,8 +197,9 @@ spec: {policyName: services, validationActions: [Deny]}
 				return file(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: "+spec+"}")
 			}
 			s := policy.Subject{
-				Policies: file(t, strings.ReplaceAll(services, "EXPRESSION", test.expression)), Good: service(test.good),
-				Bad: []policy.Bad{{Object: service(test.bad), Denied: "not this Service"}},
+				Policies: file(t, denying(`{operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [services]}`, test.expression,
+					`matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]`)),
+				Good: service(test.good), Bad: []policy.Bad{{Object: service(test.bad), Denied: "it is bad"}},
 			}
 			report, failed := judged(t, on.Check(t.Context(), s))
 			if len(failed) > 0 {
@@ -302,23 +234,7 @@ func TestFindingMetadataThroughStatus(t *testing.T) {
 // 'x' in LIST names no field: four policies of kyverno/policies were false alarms. The type check of Kubernetes ends where
 // lists of different types are added up, which works: 33 policies were inconclusive.
 func TestFindingPathsThatTheTypeCheckDoesNotReach(t *testing.T) {
-	const read = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: read}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [persistentvolumeclaims, pods]}]
-  variables:
-    - {name: all, expression: "object.spec.?containers.orValue([]) + object.spec.?initContainers.orValue([])"}
-    - {name: hidden, expression: "[object.spec]"}
-  validations: [{expression: "EXPRESSION || object.kind != 'None'", message: it is bad}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: read}
-spec: {policyName: read, validationActions: [Deny]}
-`
+	const variables = `variables: [{name: all, expression: "object.spec.?containers.orValue([]) + object.spec.?initContainers.orValue([])"}, {name: hidden, expression: "[object.spec]"}]`
 	const pvc = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: p}, spec: {accessModes: [ReadOnlyMany], resources: {requests: {storage: 1Gi}}}}"
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
 	for expression, want := range map[string]struct {
@@ -339,7 +255,8 @@ spec: {policyName: read, validationActions: [Deny]}
 	} {
 		t.Run(expression, func(t *testing.T) {
 			t.Parallel()
-			s := policy.Subject{Policies: file(t, strings.ReplaceAll(read, "EXPRESSION", expression)), Good: file(t, pvc+"\n---\n"+pod)}
+			policies := denying(`{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [persistentvolumeclaims, pods]}`, expression+" || object.kind != 'None'", variables)
+			s := policy.Subject{Policies: file(t, policies), Good: file(t, pvc+"\n---\n"+pod)}
 			for _, outcome := range policy.Check(t.Context(), s, policy.Only("PO-ERR-4")).Outcomes {
 				if outcome.Verdict != want.verdict || !strings.Contains(outcome.Reason, want.reason) {
 					t.Errorf("%s: %s; want %s: %s", outcome.Verdict, outcome.Reason, want.verdict, want.reason)
@@ -353,19 +270,6 @@ spec: {policyName: read, validationActions: [Deny]}
 // inconclusive for 74 of the 161 policies of two public libraries.
 func TestFindingFieldsThatCannotChange(t *testing.T) {
 	t.Parallel()
-	const rule = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: rule}
-spec:
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
-  validations: [{expression: "EXPRESSION", message: it is bad}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: rule}
-spec: {policyName: rule, validationActions: [Deny]}
-`
 	const plain = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {MORE containers: [{name: c, image: IMAGE}]}}"
 	const image, hostname = "object.spec.containers[0].image == 'i'", "!has(object.spec.hostname)"
 	on := server(t)
@@ -374,14 +278,14 @@ spec: {policyName: rule, validationActions: [Deny]}
 		verdict           framework.Verdict
 		reason            string
 	}{
-		"the field":                {hostname, "i", framework.Unsupported, "the field cannot be changed"},
+		"the field":                {hostname, "i", framework.Unsupported, "refuses each update that makes a good object bad: Pod \"p-bad0-fixed"},
 		"a field that is not read": {image, "j", framework.Fail, "only at what the policies read: 200, allowed"},
 		"another part":             {image + " && " + hostname, "j", framework.Fail, "only at spec.containers[0].image: 200, allowed"},
-		"only together":            {image + " || " + hostname, "j", framework.Unsupported, "the field cannot be changed"},
+		"only together":            {image + " || " + hostname, "j", framework.Unsupported, "refuses each update that makes a good object bad: Pod \"p-bad0-fixed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, _ := judged(t, on.Check(t.Context(), policy.Subject{
-				Policies: file(t, strings.Replace(rule, "EXPRESSION", test.expression, 1)),
+				Policies: file(t, denying(`{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}`, test.expression)),
 				Good:     file(t, strings.NewReplacer("MORE", "", "IMAGE", "i").Replace(plain)),
 				Bad:      []policy.Bad{{Object: file(t, strings.NewReplacer("MORE", "hostname: h,", "IMAGE", test.image).Replace(plain)), Denied: "it is bad"}},
 			}, policy.Only("PO-DOOR-1")))

@@ -1,14 +1,19 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admissiontest/admissiontest/framework"
 )
 
 // atOnce is a backoff of three attempts without a pause.
@@ -114,4 +119,16 @@ func TestRetryAfter(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A request without a response in time is no end of the limit of Poll.
+func TestPollWithoutResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := Poll(t.Context(), Later, time.Minute, func() (bool, error) {
+			return false, fmt.Errorf("%w: %w", framework.ErrNoResponse, context.DeadlineExceeded)
+		})
+		if !errors.Is(err, framework.ErrNoResponse) || errors.Is(err, framework.ErrTimeout) {
+			t.Errorf("got %v; want that there is no response", err)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"regexp"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,7 +19,8 @@ func doors() []Definition {
 		Source: []string{"https://github.com/cozystack/cozystack/issues/2470"},
 		Check: func(t *T) {
 			t.needBad()
-			t.must(!t.immutable(check.Violations), "the API server itself refuses each update that makes a good object bad, because the field cannot be changed")
+			invalid := t.invalid(check.Violations)
+			t.must(invalid == "", "the API server itself refuses each update that makes a good object bad: %s", invalid)
 			t.refused(check.Violations)
 		},
 	}, {
@@ -121,19 +123,18 @@ func exemptions() []Definition {
 // refusedBy is the policy that a refusal names.
 var refusedBy = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)
 
-// immutable reports whether the API server refuses, as invalid, each request of a group that says something about the policies.
-func (t *T) immutable(group check.Group) bool {
-	invalid := false
+// invalid returns the refusal of a request of a group without the policies if the API server refuses each of them that says
+// something about the policies as invalid, such as a change of a field that cannot be changed. Otherwise it returns "".
+func (t *T) invalid(group check.Group) string {
+	refusal := ""
 	for _, c := range t.Cases {
 		switch {
 		case c.Group != group:
-		case c.Accepted() && c.Meaningless() == "":
-			return false
-		case !c.Accepted() && c.Before.Status.Reason != metav1.StatusReasonInvalid:
-			return false
-		case !c.Accepted():
-			invalid = true
+		case c.Accepted() && c.Meaningless() == "", !c.Accepted() && c.Before.Status.Reason != metav1.StatusReasonInvalid:
+			return ""
+		case !c.Accepted() && refusal == "":
+			refusal, _, _ = strings.Cut(c.Before.Status.Message, "\n")
 		}
 	}
-	return invalid
+	return refusal
 }

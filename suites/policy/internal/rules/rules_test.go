@@ -163,6 +163,42 @@ func TestRefusedBySomethingElse(t *testing.T) {
 	}
 }
 
+// The API server itself decides about updates only if it refuses all of them as invalid.
+func TestInvalidUpdates(t *testing.T) {
+	subject := check.Subject{Bad: []check.Bad{{Object: map[string]any{"a": "b"}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
+	refusal := func(c *check.Case, group check.Group, reason metav1.StatusReason) *check.Case {
+		c.Group, c.Good, c.Bad = group, -1, 0
+		if reason != "" {
+			c.Before.Status = metav1.Status{Code: 422, Status: metav1.StatusFailure, Reason: reason, Message: "the field cannot change\nand more"}
+		}
+		return c
+	}
+	update := func(reason metav1.StatusReason) *check.Case { return refusal(allowed(), check.Violations, reason) }
+	noDefect := update("")
+	noDefect.Alone = allowed()
+	for name, test := range map[string]struct {
+		updates []*check.Case
+		want    framework.Verdict
+		reason  string
+	}{
+		"invalid":                     {[]*check.Case{update(metav1.StatusReasonInvalid), update(metav1.StatusReasonInvalid)}, framework.Unsupported, "bad: the field cannot change"},
+		"invalid, and what is good":   {[]*check.Case{update(metav1.StatusReasonInvalid), noDefect}, framework.Unsupported, "bad: the field cannot change"},
+		"forbidden":                   {[]*check.Case{update(metav1.StatusReasonInvalid), update(metav1.StatusReasonForbidden)}, framework.Inconclusive, "not accepted without the policies"},
+		"invalid, and one is allowed": {[]*check.Case{update(metav1.StatusReasonInvalid), update("")}, framework.Fail, "want a refusal"},
+		"what is good":                {[]*check.Case{noDefect}, framework.Inconclusive, "the policies do not refuse"},
+		"none":                        {nil, framework.Inconclusive, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := refusal(allowed(), check.Samples, "")
+			bad.After.Status = metav1.Status{Code: 422, Status: metav1.StatusFailure, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no"}
+			got := judge(t, "PO-DOOR-1", subject, check.Observations{Cases: append(test.updates, bad)})
+			if got.Verdict != test.want || !strings.Contains(got.Reason, test.reason) || strings.Contains(got.Reason, "and more") && test.want == framework.Unsupported {
+				t.Errorf("%s: %s; want %s: %s", got.Verdict, got.Reason, test.want, test.reason)
+			}
+		})
+	}
+}
+
 // A copy whose sample is refused too is not refused for its name.
 func TestCopies(t *testing.T) {
 	validating := check.Subject{Policies: []shipped.Manifest{{Object: map[string]any{
