@@ -109,7 +109,7 @@ func TestDeploy(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "..", "deploy")
 	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	jobs := map[string]*batchv1.Job{}
-	for _, file := range []string{"base/report.yaml", "job/job.yaml", "indexed-job/job.yaml"} {
+	for _, file := range []string{"base/report.yaml", "base/faster.yaml", "job/job.yaml", "indexed-job/job.yaml"} {
 		content, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
 			t.Fatal(err)
