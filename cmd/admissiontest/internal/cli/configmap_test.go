@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,34 +30,25 @@ func TestReportConfigMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := client.CoreV1().ConfigMaps("default")
-	arguments := []string{"report", "merge", "--kubeconfig", path, "--report-configmap", "default/report"}
+	dir := t.TempDir()
+	inFile := func(index int) string { return filepath.Join(dir, fmt.Sprintf("report-%d.json.gz", index)) }
+	get := make(chan result)
+	go func() {
+		get <- onCatalogue(t.Context(), "report", "get", "--wait", "--kubeconfig", path, "--report", dir, "default/report-0", "default/report-1")
+	}()
 	for index := range 2 {
 		t.Setenv("JOB_COMPLETION_INDEX", strconv.Itoa(index))
-		name := fmt.Sprintf("report-%d", index)
 		for range 2 { // the second one replaces the report
-			onCatalogue(t.Context(), "run", "wire.user-info", "wire.uid*", "chain", "--kubeconfig", path, "--shard", "job/2", "--report-configmap", "default/"+name).check(t, exit.Pass)
-		}
-		stored, err := of.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir := filepath.Join(t.TempDir(), name)
-		arguments = append(arguments, dir)
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, report.CompressedFile), stored.BinaryData[report.CompressedFile], 0o600)); err != nil {
-			t.Fatal(err)
+			onCatalogue(t.Context(), "run", "wire.user-info", "wire.uid*", "chain", "--kubeconfig", path, "--shard", "job/2", "--report-configmap", fmt.Sprintf("default/report-%d", index)).check(t, exit.Pass)
 		}
 	}
-	got := onCatalogue(t.Context(), arguments...)
-	got.check(t, exit.Pass)
-	stored, err := of.Get(t.Context(), "report", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
+	got := <-get
+	if got.check(t, exit.Pass); got.stdout != inFile(0)+"\n"+inFile(1)+"\n" {
+		t.Errorf("report get prints %q", got.stdout)
 	}
-	merged := filepath.Join(t.TempDir(), "merged")
-	if err := os.WriteFile(merged, stored.BinaryData[report.CompressedFile], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r, err := report.Read(merged)
+	onCatalogue(t.Context(), "report", "merge", "--kubeconfig", path, "--report-configmap", "default/report", inFile(0), inFile(1)).check(t, exit.Pass)
+	onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, "default/report").check(t, exit.Pass)
+	r, err := report.Read(filepath.Join(dir, "report.json.gz"))
 	if err != nil || r.Shard != nil || r.Summary.Total < 4 || r.Summary.Total != r.Summary.Pass+r.Summary.Unsupported {
 		t.Errorf("got %+v, %v", r.Summary, err)
 	}
@@ -82,6 +73,16 @@ func TestReportConfigMap(t *testing.T) {
 				t.Errorf("it ran before it found out:\n%s", got.stderr)
 			}
 		})
+	}
+	for name, test := range map[string]struct {
+		code int
+		says string
+	}{
+		"default/theirs": {exit.Usage, "ConfigMap default/theirs has no key report.json.gz: it has no report"},
+		"default/none":   {exit.Infrastructure, `read ConfigMap default/none: configmaps "none" not found`},
+		"report":         {exit.Usage, `ConfigMap "report": want NAMESPACE/NAME`},
+	} {
+		onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, name).check(t, test.code, test.says)
 	}
 	if now, err := of.Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || now.Data["a"] != "b" || len(now.BinaryData) > 0 {
 		t.Errorf("the ConfigMap of others is %+v, %v", now, err)
@@ -129,23 +130,18 @@ func TestDeploy(t *testing.T) {
 	if parts == nil || merge == nil || jobs["job/admissiontest"] == nil {
 		t.Fatalf("got %v", jobs)
 	}
-	run, merged := parts.Spec.Template.Spec.Containers[0].Args, merge.Spec.Template.Spec.Containers[0].Args
-	var sources []string
-	for _, volume := range merge.Spec.Template.Spec.Volumes {
-		if volume.Projected != nil {
-			for _, source := range volume.Projected.Sources {
-				sources = append(sources, source.ConfigMap.Name)
-			}
-		}
-	}
+	run, pod := strings.Join(parts.Spec.Template.Spec.Containers[0].Args, " "), merge.Spec.Template.Spec
 	count := int(*parts.Spec.Completions)
-	if !strings.Contains(strings.Join(run, " "), fmt.Sprintf("--shard job/%d --report-configmap admissiontest/report-$(JOB_COMPLETION_INDEX)", count)) || len(sources) != count {
-		t.Errorf("%d completions, %v, merged are %v", count, run, sources)
-	}
+	get := []string{"report", "get", "--wait", "--report", "/tmp"}
+	merged := []string{"report", "merge", "--report-configmap", "admissiontest/report"}
 	for index := range count {
-		if part := fmt.Sprintf("/reports/%d", index); !strings.Contains(strings.Join(merged, " "), part+" ") || sources[index] != fmt.Sprintf("report-%d", index) {
-			t.Errorf("part %d: %v and %v", index, merged, sources)
-		}
+		get, merged = append(get, fmt.Sprintf("admissiontest/report-%d", index)), append(merged, fmt.Sprintf("/tmp/report-%d.json.gz", index))
+	}
+	if want := fmt.Sprintf("--shard job/%d --report-configmap admissiontest/report-$(JOB_COMPLETION_INDEX)", count); !strings.HasSuffix(run, want) {
+		t.Errorf("the parts run %q, want the end %q", run, want)
+	}
+	if !slices.Equal(pod.InitContainers[0].Args, get) || !slices.Equal(pod.Containers[0].Args, merged) {
+		t.Errorf("got %q, then %q\nwant %q, then %q", pod.InitContainers[0].Args, pod.Containers[0].Args, get, merged)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	return parent("report", "Work with the reports of runs", a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportBadgeCommand(), a.reportVerifyCommand(), a.reportKnownFailingCommand())
+	return parent("report", "Work with the reports of runs", a.reportGetCommand(), a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportBadgeCommand(), a.reportVerifyCommand(), a.reportKnownFailingCommand())
 }
 
 func (a *app) reportHTMLCommand() *cobra.Command {
