@@ -11,7 +11,7 @@ const (
 	perScenario = 200 << 10
 )
 
-// makeRoom raises the limit for a run of many scenarios. With too little memory, Go spends most of the time on the collection of
+// makeRoom raises the limit if many scenarios are loaded: they stay in memory, although only a part of them may be selected. With too little memory, Go spends most of the time on the collection of
 // garbage. A limit that is not MemoryLimit is one that the user chose, and stays as it is.
 func makeRoom(scenarios int) {
 	if more := scenarios - ofCatalogue; more > 0 && debug.SetMemoryLimit(-1) == MemoryLimit {

@@ -281,7 +281,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	options := p.options
 	running, end := context.WithCancelCause(ctx)
 	began := time.Now()
-	makeRoom(len(options.Scenarios))
+	makeRoom(len(f.selection.Loaded))
 	defer end(nil)
 	options.Progress = shown
 	if f.failFast {
