@@ -37,7 +37,7 @@ func TestMakeRoomForShard(t *testing.T) {
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	var many strings.Builder
 	for i := range 2 * ofCatalogue {
-		fmt.Fprintf(&many, "---\napiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: many.s%d}\nspec: {when: [{get: {apiVersion: v1, kind: ConfigMap, name: a}}]}\n", i)
+		fmt.Fprintf(&many, "---\napiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: many.s%d}\nspec: {level: SHOULD, requirement: It can be read., source: [https://example.com], when: [{get: {apiVersion: v1, kind: ConfigMap, name: a}}]}\n", i)
 	}
 	file, kubeconfig := filepath.Join(t.TempDir(), "many.yaml"), filepath.Join(t.TempDir(), "kubeconfig")
 	if err := errors.Join(os.WriteFile(file, []byte(many.String()), 0o600), os.WriteFile(kubeconfig, []byte(
