@@ -206,14 +206,13 @@ type waveRun struct {
 // proceed waits until the API server acts on what a squad installed, and runs its
 // scenarios.
 func (w *waveRun) proceed(ctx context.Context, squad []*execution.Setup) {
-	count := len(casesOf(squad))
-	w.options.Progress.Stage(fmt.Sprintf("waiting until the API server uses what %d scenarios installed", count))
+	w.stage("waiting until the API server uses what %d scenarios installed", squad)
 	squad, err := w.waitUntilEffective(ctx, squad)
 	if err != nil {
 		w.abort(err)
 		return
 	}
-	w.options.Progress.Stage(fmt.Sprintf("running %d scenarios", len(casesOf(squad))))
+	w.stage("running %d scenarios", squad)
 	waiting, busy := byWait(squad)
 	var pools sync.WaitGroup
 	pools.Go(func() {
@@ -225,6 +224,13 @@ func (w *waveRun) proceed(ctx context.Context, squad []*execution.Setup) {
 		w.act(ctx, c)
 	})
 	pools.Wait()
+}
+
+// stage shows what happens now with the scenarios of a squad, unless it has none any more.
+func (r *groupRun) stage(format string, squad []*execution.Setup) {
+	if count := len(casesOf(squad)); count > 0 {
+		r.options.Progress.Stage(fmt.Sprintf(format, count))
+	}
 }
 
 // forEach calls a function for each of several values, at most limit at the same time.
@@ -243,7 +249,7 @@ func forEach[T any](all []T, limit int, do func(T)) {
 // arrange installs what the scenarios of a squad are given, and returns the scenarios
 // for which that succeeded.
 func (r *groupRun) arrange(ctx context.Context, squad []*execution.Setup) ([]*execution.Setup, error) {
-	r.options.Progress.Stage(fmt.Sprintf("installing what %d scenarios need", len(casesOf(squad))))
+	r.stage("installing what %d scenarios need", squad)
 	began, lostBefore := time.Now(), strangers(r.target).Lost
 	var mu sync.Mutex
 	failed := map[*execution.Setup]error{}
