@@ -88,6 +88,9 @@ metadata: {name: guarded}
 spec: {policyName: guarded, validationActions: [Deny]}
 `
 
+// ofPods is a rule for the create of pods.
+const ofPods = `{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}`
+
 // denying returns a ValidatingAdmissionPolicy with one validation and its binding. Match are its resourceRules, more are other
 // fields of its spec.
 func denying(match, expression string, more ...string) string {

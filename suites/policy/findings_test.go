@@ -285,10 +285,37 @@ func TestFindingFieldsThatCannotChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, _ := judged(t, on.Check(t.Context(), policy.Subject{
-				Policies: file(t, denying(`{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}`, test.expression)),
+				Policies: file(t, denying(ofPods, test.expression)),
 				Good:     file(t, strings.NewReplacer("MORE", "", "IMAGE", "i").Replace(plain)),
 				Bad:      []policy.Bad{{Object: file(t, strings.NewReplacer("MORE", "hostname: h,", "IMAGE", test.image).Replace(plain)), Denied: "it is bad"}},
 			}, policy.Only("PO-DOOR-1")))
+			if got := report.Outcomes[0]; got.Verdict != test.verdict || !strings.Contains(got.Reason, test.reason) {
+				t.Errorf("%s is %s: %s; want %s, %s", got.Rule, got.Verdict, got.Reason, test.verdict, test.reason)
+			}
+		})
+	}
+}
+
+// Where the samples say nothing about a rule, its reason says what they lack, or why none can have it.
+func TestFindingNoSample(t *testing.T) {
+	t.Parallel()
+	const always = "object.spec.restartPolicy.startsWith('Al')"
+	on := server(t)
+	for name, test := range map[string]struct {
+		rule, policies string
+		verdict        framework.Verdict
+		reason         string
+	}{
+		"a message":       {"PO-ERR-6", denying(ofPods, always), framework.Pass, ""},
+		"no message":      {"PO-ERR-6", strings.Replace(denying(ofPods, always), ", message: it is bad", "", 1), framework.Inconclusive, "a validation has no message, and there is no bad object"},
+		"no value":        {"PO-DOOR-8", denying(ofPods, "!object.spec.containers[0].image.startsWith('q.io')"), framework.Unsupported, `no good object has a value for which startsWith("q.io") is true`},
+		"no value can be": {"PO-DOOR-8", denying(ofPods, always), framework.Unsupported, "the API server itself refuses each value that has more than a constant: Pod \"p\" is invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, _ := judged(t, on.Check(t.Context(), policy.Subject{
+				Policies: file(t, test.policies),
+				Good:     file(t, "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {restartPolicy: Always, containers: [{name: c, image: i}]}}"),
+			}, policy.Only(test.rule)))
 			if got := report.Outcomes[0]; got.Verdict != test.verdict || !strings.Contains(got.Reason, test.reason) {
 				t.Errorf("%s is %s: %s; want %s, %s", got.Rule, got.Verdict, got.Reason, test.verdict, test.reason)
 			}

@@ -98,7 +98,7 @@ func TestChosenByTheAPIServer(t *testing.T) {
 	t.Parallel()
 	on := server(t)
 	const rules = `[{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods, services]}, {apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}]`
-	const onPods = `[{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]`
+	const onPods = "[" + ofPods + "]"
 	sound := strings.ReplaceAll(second, onPods, rules)
 	other := strings.NewReplacer("name: second", "name: other", "policyName: second", "policyName: other", `"second": "yes"`, `"other": "yes"`).Replace(sound)
 	for name, test := range map[string]struct {

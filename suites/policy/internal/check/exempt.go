@@ -67,6 +67,7 @@ func (b *bench) constants(all []sample) []*Case {
 	var cases []*Case
 	for _, p := range b.subject.List() {
 		for _, c := range p.openConstants(b.subject.constantsOfParams(p)) {
+			before := len(cases)
 			for _, s := range all {
 				if s.bad >= 0 && c.user {
 					name := c.text + "x"
@@ -79,6 +80,9 @@ func (b *bench) constants(all []sample) []*Case {
 				if s.good >= 0 && !c.user {
 					cases = append(cases, b.near(s, c)...)
 				}
+			}
+			if len(cases) == before {
+				b.observed.Untried = append(b.observed.Untried, fmt.Sprintf("%s(%q)", c.open, c.text))
 			}
 		}
 	}

@@ -20,6 +20,12 @@ func (p Policy) Expressions(list string) []string {
 // Messages returns the messages of the validations.
 func (p Policy) Messages() []string { return p.texts("validations", "message") }
 
+// LacksMessage reports whether a validation has no message.
+func (p Policy) LacksMessage() bool {
+	validations, _, _ := unstructured.NestedSlice(p.Object, "spec", "validations")
+	return slices.Contains(p.Messages(), "") || len(p.Messages()) < len(validations)
+}
+
 // texts returns the strings in fields of the items of a list.
 func (p Policy) texts(list string, names ...string) []string {
 	items, _, _ := unstructured.NestedSlice(p.Object, "spec", list)

@@ -130,6 +130,11 @@ func operations() []Definition {
 					}
 				}
 			}
+			if !slices.ContainsFunc(t.List(), check.Policy.LacksMessage) { // a message is sent also if messageExpression has an error
+				t.Reached()
+			} else if len(t.Bad) == 0 {
+				t.LogOnce("a validation has no message, and there is no bad object")
+			}
 			for _, c := range t.each(check.Samples, check.Variants) {
 				if refusal := c.Refusal(); refusal != "" && strings.Contains(refusal, "ValidatingAdmissionPolicy") && len(c.Errors()) == 0 {
 					t.Reached()
