@@ -63,11 +63,11 @@ func (f *configMapFlag) open(ctx context.Context, cluster *flags.Cluster) (func(
 	return func(ctx context.Context, r report.Report) error { return put(ctx, r) }, nil
 }
 
-// openConfigMap connects to the cluster of a ConfigMap, which is the value of a flag, and returns its name.
-func openConfigMap(ctx context.Context, cluster *flags.Cluster, flag, value string) (in typedcorev1.ConfigMapInterface, name string, err error) {
+// openConfigMap connects to the cluster of a ConfigMap, NAMESPACE/NAME, and returns its name. What is the flag that has the value.
+func openConfigMap(ctx context.Context, cluster *flags.Cluster, what, value string) (in typedcorev1.ConfigMapInterface, name string, err error) {
 	namespace, name, found := strings.Cut(value, "/")
 	if problems := append(validation.IsDNS1123Label(namespace), validation.IsDNS1123Subdomain(name)...); !found || len(problems) > 0 {
-		return nil, "", exit.Usagef("%s %q: want NAMESPACE/NAME", flag, value)
+		return nil, "", exit.Usagef("%s %q: want NAMESPACE/NAME", what, value)
 	}
 	config, err := cluster.Provider(nil).Connect(ctx)
 	if err != nil {
