@@ -81,8 +81,11 @@ func (b *bench) constants(all []sample) []*Case {
 					cases = append(cases, b.near(s, c)...)
 				}
 			}
-			if len(cases) == before {
-				b.observed.Untried = append(b.observed.Untried, fmt.Sprintf("%s(%q)", c.open, c.text))
+			switch untried := len(cases) == before; {
+			case untried && c.user:
+				b.observed.Untried = append(b.observed.Untried, fmt.Sprintf("there is no bad object that a user could create for whom %s(%q) is true", c.open, c.text))
+			case untried:
+				b.observed.Untried = append(b.observed.Untried, fmt.Sprintf("no good object has a value for which %s(%q) is true", c.open, c.text))
 			}
 		}
 	}

@@ -184,7 +184,7 @@ type Observations struct {
 	Outside []string
 	// Keys and OpenConstants are how many labels and annotations, and how many constants, requests are about.
 	Keys, OpenConstants int
-	// Untried are the open constants that no sample has: startsWith("a").
+	// Untried says of each constant about which there is no request what the samples lack.
 	Untried []string
 	// Shapes says of which variant of a param each binding of a probe is.
 	Shapes map[string]string
