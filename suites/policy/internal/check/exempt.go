@@ -83,7 +83,7 @@ func (b *bench) constants(all []sample) []*Case {
 			}
 			switch untried := len(cases) == before; {
 			case untried && c.user:
-				b.observed.Untried = append(b.observed.Untried, fmt.Sprintf("there is no bad object that a user could create for whom %s(%q) is true", c.open, c.text))
+				b.observed.Untried = append(b.observed.Untried, fmt.Sprintf("there is no bad object, and %s(%q) is about the user who creates one", c.open, c.text))
 			case untried:
 				b.observed.Untried = append(b.observed.Untried, fmt.Sprintf("no good object has a value for which %s(%q) is true", c.open, c.text))
 			}
