@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -93,6 +94,14 @@ file NAME.json.gz, which all commands for reports read.`,
 			if len(args) == 0 {
 				return exit.Usagef("%s takes ConfigMaps, as NAMESPACE/NAME; got none", command.CommandPath())
 			}
+			of := map[string]string{}
+			for _, arg := range args {
+				name := path.Base(arg)
+				if other, found := of[name]; found && other != arg {
+					return exit.Usagef("%s and %s would be written to the same file %s.json.gz; get one of them into another folder with --report", other, arg, name)
+				}
+				of[name] = arg
+			}
 			return a.reading(func(ctx context.Context, args []string) error {
 				if err := makeReportDir(dir); err != nil {
 					return err
@@ -134,15 +143,15 @@ func (a *app) reportGet(ctx context.Context, cluster *flags.Cluster, reference, 
 	if len(content) == 0 {
 		return exit.Usagef("ConfigMap %s has no key %s: it has no report", reference, report.CompressedFile)
 	}
-	path := filepath.Join(dir, name+".json.gz")
-	err = report.ReplaceFile(path, func(w io.Writer) error {
+	file := filepath.Join(dir, name+".json.gz")
+	err = report.ReplaceFile(file, func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
 	})
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}
-	_, err = fmt.Fprintln(a.Stdout, path)
+	_, err = fmt.Fprintln(a.Stdout, file)
 	return err
 }
 

@@ -84,6 +84,8 @@ func TestReportConfigMap(t *testing.T) {
 	} {
 		onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, name).check(t, test.code, test.says)
 	}
+	onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, "default/report", "none/report").check(t, exit.Usage,
+		"default/report and none/report would be written to the same file report.json.gz")
 	if now, err := of.Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || now.Data["a"] != "b" || len(now.BinaryData) > 0 {
 		t.Errorf("the ConfigMap of others is %+v, %v", now, err)
 	}
