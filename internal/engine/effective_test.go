@@ -10,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
@@ -59,6 +60,20 @@ func installs(name, kind string) scenario.Scenario {
 	return s
 }
 
+// stages is a Progress that notes the stages of a run.
+type stages struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *stages) Stage(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, text)
+}
+
+func (*stages) Done(report.Outcome) {}
+
 // A configuration that is never effective costs the scenarios that install such a one, and no others. After two waits the
 // kind is not waited for again.
 func TestNotEffective(t *testing.T) {
@@ -72,8 +87,8 @@ func TestNotEffective(t *testing.T) {
 		}
 	}
 	all = append(all, read("a.z"))
-	on := &limited{never: "MutatingAdmissionPolicy"}
-	r, err := Run(t.Context(), Options{Provider: on, Scenarios: all})
+	on, shown := &limited{never: "MutatingAdmissionPolicy"}, &stages{}
+	r, err := Run(t.Context(), Options{Provider: on, Scenarios: all, Progress: shown})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +107,9 @@ func TestNotEffective(t *testing.T) {
 	}
 	if on.waits > 8 || given < 2 {
 		t.Errorf("%d waits, %d scenarios given up; want few waits, and 2", on.waits, given)
+	}
+	if slices.ContainsFunc(shown.all, func(stage string) bool { return strings.Contains(stage, " 0 scenarios") }) {
+		t.Errorf("the progress says what happens with no scenario:\n%s", strings.Join(shown.all, "\n"))
 	}
 }
 
