@@ -310,6 +310,7 @@ func TestFindingNoSample(t *testing.T) {
 		"no message":      {"PO-ERR-6", strings.Replace(denying(ofPods, always), ", message: it is bad", "", 1), framework.Inconclusive, "a validation has no message, and there is no bad object"},
 		"no value":        {"PO-DOOR-8", denying(ofPods, "!object.spec.containers[0].image.startsWith('q.io')"), framework.Unsupported, `no good object has a value for which startsWith("q.io") is true`},
 		"no user":         {"PO-DOOR-8", denying(ofPods, "request.userInfo.username.startsWith('q') || true"), framework.Unsupported, `there is no bad object, and startsWith("q") is about the user who creates one`},
+		"no decision":     {"PO-DOOR-8", denying(ofPods, "object.spec.containers[0].image.startsWith('i') || true"), framework.Inconclusive, "spec.containers[0].image: x: accepted too, so the constant does not decide"},
 		"no value can be": {"PO-DOOR-8", denying(ofPods, always), framework.Unsupported, "the API server itself refuses each value that has more than a constant: Pod \"p\" is invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -111,6 +111,9 @@ func exemptions() []Definition {
 			t.must(refusal == "", "the API server itself refuses each value that has more than a constant: %s", refusal)
 			for _, c := range t.each(check.Constants) {
 				// Without the constant the value must be refused: otherwise the constant does not decide.
+				if c.Control != nil && c.Control.Accepted() && c.Control.Refusal() == "" {
+					t.LogOnce(c.Control.What + ": accepted too, so the constant does not decide")
+				}
 				if !t.decided(c) || c.Control != nil && (!c.Control.Accepted() || !c.Control.Denied() || len(c.Control.Errors()) > 0) || t.otherwise(c) {
 					continue
 				}
