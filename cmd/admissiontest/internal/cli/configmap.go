@@ -129,9 +129,14 @@ func (a *app) reportGet(ctx context.Context, cluster *flags.Cluster, reference, 
 		return err
 	}
 	var stored *corev1.ConfigMap
+	said := false
 	err = wait.PollUntilContextCancel(ctx, reportPause, true, func(ctx context.Context) (bool, error) {
 		stored, err = in.Get(ctx, name, metav1.GetOptions{})
 		if waits && apierrors.IsNotFound(err) {
+			if !said {
+				a.note("waiting for ConfigMap " + reference)
+			}
+			said = true
 			return false, nil
 		}
 		return true, err

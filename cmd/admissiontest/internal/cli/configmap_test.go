@@ -43,7 +43,7 @@ func TestReportConfigMap(t *testing.T) {
 		}
 	}
 	got := <-get
-	if got.check(t, exit.Pass); got.stdout != inFile(0)+"\n"+inFile(1)+"\n" {
+	if got.check(t, exit.Pass, "waiting for ConfigMap default/report-0"); got.stdout != inFile(0)+"\n"+inFile(1)+"\n" {
 		t.Errorf("report get prints %q", got.stdout)
 	}
 	onCatalogue(t.Context(), "report", "merge", "--kubeconfig", path, "--report-configmap", "default/report", inFile(0), inFile(1)).check(t, exit.Pass)
