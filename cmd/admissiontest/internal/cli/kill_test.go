@@ -300,7 +300,8 @@ func TestKindServerDies(t *testing.T) {
 	})
 	dir := t.TempDir()
 	process, said := command(t.Context(), "run", "--kubeconfig", kubeconfig, "--transport", "url", "--report", dir)
-	waiting, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	const patience = 10 * time.Minute // a busy machine needs several times what an idle one does
+	waiting, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	output := &detector{want: []string{"of ", " done"}, found: cancel}
 	process.Stderr = output
@@ -309,7 +310,7 @@ func TestKindServerDies(t *testing.T) {
 	}
 	<-waiting.Done()
 	if !errors.Is(waiting.Err(), context.Canceled) {
-		t.Fatalf("no tenth of the scenarios was done in two minutes:\n%s", output.text.String())
+		t.Fatalf("no tenth of the scenarios was done in %s:\n%s", patience, output.text.String())
 	}
 	killed := docker("kill") // on a busy machine it gives up after 10 s, before the container ends
 	if err := docker("wait"); err != nil {
@@ -328,12 +329,12 @@ func TestKindServerDies(t *testing.T) {
 		t.Errorf("the report has no outcome that passed, or is not incomplete: %v", err)
 	}
 	t.Logf("reported in %s: %s", time.Since(began).Round(time.Millisecond), output.last())
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
-		if _, err := apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{}); err == nil {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Second) {
+		if _, err = apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{}); err == nil {
 			return
 		}
 	}
-	t.Error("the cluster did not become ready, or cleanup failed")
+	t.Errorf("the cluster did not become ready, or cleanup failed: %v", err)
 }
 
 // detector is a writer that calls found when one write contains all texts in want.

@@ -11,8 +11,9 @@ const (
 	perScenario = 200 << 10
 )
 
-// makeRoom raises the limit if many scenarios are loaded: they stay in memory, although only a part of them may be selected. With too little memory, Go spends most of the time on the collection of
-// garbage. A limit that is not MemoryLimit is one that the user chose, and stays as it is.
+// makeRoom raises the limit if many scenarios are loaded: they stay in memory, although only a part of them may be
+// selected. With too little memory, Go spends most of the time on the collection of garbage. A limit that is not
+// MemoryLimit is one that the user chose, and stays as it is.
 func makeRoom(scenarios int) {
 	if more := scenarios - ofCatalogue; more > 0 && debug.SetMemoryLimit(-1) == MemoryLimit {
 		debug.SetMemoryLimit(MemoryLimit + int64(more)*perScenario)
