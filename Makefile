@@ -148,11 +148,11 @@ hack/minors/release.mod: hack/minors/$(NEWEST).mod
 NODE_IMAGE  ?=
 KIND_CONFIG ?=
 KIND_TESTS  ?= Kind
-# Every package with a test that reads ADMISSIONTEST_KIND…; the examples have targets of their own.
+# Every package with a test that reads ADMISSIONTEST_KIND…. Without KIND_TESTS, the tests of the example follow.
 KIND_PACKAGES = $(addprefix ./,$(sort $(dir $(shell git grep -l ADMISSIONTEST_KIND -- '*_test.go' ':!examples'))))
 
 .PHONY: test-kind
-test-kind: ## Create a kind cluster and run the tests that need one; uses NODE_IMAGE and KIND_CONFIG.
+test-kind: build ## Create a kind cluster and run the tests that need one; uses NODE_IMAGE and KIND_CONFIG.
 	@docker info >/dev/null 2>&1 || podman info >/dev/null 2>&1 || nerdctl info >/dev/null 2>&1 || \
 	  { echo "test-kind needs Docker, Podman or nerdctl; none of them responds"; exit 1; }
 	@set -e; dir=$$(mktemp -d); kind="$$dir/kind"; name=admissiontest-make-$$$$; $(GO) build -o "$$kind" sigs.k8s.io/kind; \
@@ -160,7 +160,8 @@ test-kind: ## Create a kind cluster and run the tests that need one; uses NODE_I
 	"$$kind" create cluster --name "$$name" --kubeconfig "$$dir/kubeconfig" --wait 2m \
 	  $(if $(NODE_IMAGE),--image $(NODE_IMAGE)) $(if $(KIND_CONFIG),--config $(KIND_CONFIG)); \
 	ADMISSIONTEST_KIND=1 ADMISSIONTEST_KIND_KUBECONFIG="$$dir/kubeconfig" NODE_IMAGE=$(NODE_IMAGE) KIND_CONFIG=$(abspath $(KIND_CONFIG)) \
-	  $(GO) test -count=1 -p 1 -timeout 60m -run '$(KIND_TESTS)' $(KIND_PACKAGES)
+	  $(GO) test -count=1 -p 1 -timeout 60m -run '$(KIND_TESTS)' $(KIND_PACKAGES)$(if $(filter Kind,$(KIND_TESTS)),; \
+	ADMISSIONTEST_KIND_KUBECONFIG="$$dir/kubeconfig" make -C examples/webhook test-kind AT='$(abspath $(BIN))')
 
 .PHONY: size
 size: ## Count the lines of Go without tests, those of them outside hack/, and the packages outside hack/ and nested modules.
