@@ -86,7 +86,14 @@ type Raw struct {
 	Method, ContentType string // empty means POST and application/json
 	Path                string // empty means that of the webhook
 	Body                io.Reader
+	Limit               time.Duration // of the call; for SendRaw, 0 means the timeout of the webhook, and callLimit at least
 }
+
+// NoAnswer is the error of a call that the webhook did not answer within its limit.
+type NoAnswer string
+
+// Error implements error.
+func (e NoAnswer) Error() string { return string(e) }
 
 // reply is the response to a Raw.
 type reply struct {
@@ -96,8 +103,8 @@ type reply struct {
 }
 
 // send sends a request. It returns an error if the webhook does not answer within the limit, or panics.
-func (e *endpoint) send(ctx context.Context, path string, raw Raw, limit time.Duration) reply {
-	hung := time.Duration(e.hung.Load())
+func (e *endpoint) send(ctx context.Context, path string, raw Raw) reply {
+	hung, limit := time.Duration(e.hung.Load()), raw.Limit
 	if hung != 0 {
 		limit = min(limit, impatient)
 	}
@@ -140,8 +147,8 @@ func (e *endpoint) send(ctx context.Context, path string, raw Raw, limit time.Du
 	case got.err == nil:
 		e.hung.Store(0)
 	case ctx.Err() != nil && parent.Err() == nil:
-		if got.err = fmt.Errorf("it did not answer within %s", limit); hung != 0 {
-			got.err = fmt.Errorf("an earlier call was not answered within %s, and this one not within %s", hung, limit)
+		if got.err = NoAnswer(fmt.Sprintf("it did not answer within %s", limit)); hung != 0 {
+			got.err = NoAnswer(fmt.Sprintf("an earlier call was not answered within %s, and this one not within %s", hung, limit))
 		}
 		e.hung.CompareAndSwap(0, int64(limit))
 	}

@@ -86,7 +86,10 @@ func (p *Prepared) Send(ctx context.Context, w *Webhook, r reach.Request) Answer
 
 // SendRaw sends an HTTP request to a webhook.
 func (p *Prepared) SendRaw(ctx context.Context, w *Webhook, raw Raw) Answer {
-	return answerOf(p.endpoint.send(ctx, w.Path, raw, max(w.Timeout(), callLimit)))
+	if raw.Limit == 0 {
+		raw.Limit = max(w.Timeout(), callLimit)
+	}
+	return answerOf(p.endpoint.send(ctx, w.Path, raw))
 }
 
 // Post sends a body to the webhook.
@@ -227,7 +230,7 @@ func (t *T) DiffObjects(want, got map[string]any) string {
 func (t *T) EachReplica(r reach.Request, f func(address string, d Decision)) {
 	for _, replica := range t.replicas {
 		body := Encode(t.Review(r))
-		a := answerOf(replica.send(t.Context(), t.Path, Raw{Body: bytes.NewReader(body)}, max(t.Timeout(), callLimit)))
+		a := answerOf(replica.send(t.Context(), t.Path, Raw{Body: bytes.NewReader(body), Limit: max(t.Timeout(), callLimit)}))
 		if d, ok := t.decided(replica.base.String(), t.inPhase(r).Object, a); ok {
 			f(replica.base.String(), d)
 		} else {
