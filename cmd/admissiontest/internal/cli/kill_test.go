@@ -329,12 +329,13 @@ func TestKindServerDies(t *testing.T) {
 		t.Errorf("the report has no outcome that passed, or is not incomplete: %v", err)
 	}
 	t.Logf("reported in %s: %s", time.Since(began).Round(time.Millisecond), output.last())
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Second) {
-		if _, err = apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{}); err == nil {
-			return
-		}
+	_ = wait.PollUntilContextTimeout(t.Context(), time.Second, patience, true, func(ctx context.Context) (bool, error) {
+		_, err = apiserver.Cleanup(ctx, config, apiserver.CleanupOptions{})
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Errorf("the cluster did not become ready, or cleanup failed: %v", err)
 	}
-	t.Errorf("the cluster did not become ready, or cleanup failed: %v", err)
 }
 
 // detector is a writer that calls found when one write contains all texts in want.

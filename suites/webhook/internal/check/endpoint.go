@@ -89,11 +89,11 @@ type Raw struct {
 	Limit               time.Duration // of the call; for SendRaw, 0 means the timeout of the webhook, and callLimit at least
 }
 
-// NoAnswer is the error of a call that the webhook did not answer within its limit.
-type NoAnswer string
+// NoAnswerError is the error of a call that the webhook did not answer within its limit.
+type NoAnswerError string
 
 // Error implements error.
-func (e NoAnswer) Error() string { return string(e) }
+func (e NoAnswerError) Error() string { return string(e) }
 
 // reply is the response to a Raw.
 type reply struct {
@@ -147,8 +147,8 @@ func (e *endpoint) send(ctx context.Context, path string, raw Raw) reply {
 	case got.err == nil:
 		e.hung.Store(0)
 	case ctx.Err() != nil && parent.Err() == nil:
-		if got.err = NoAnswer(fmt.Sprintf("it did not answer within %s", limit)); hung != 0 {
-			got.err = NoAnswer(fmt.Sprintf("an earlier call was not answered within %s, and this one not within %s", hung, limit))
+		if got.err = NoAnswerError(fmt.Sprintf("it did not answer within %s", limit)); hung != 0 {
+			got.err = NoAnswerError(fmt.Sprintf("an earlier call was not answered within %s, and this one not within %s", hung, limit))
 		}
 		e.hung.CompareAndSwap(0, int64(limit))
 	}

@@ -193,7 +193,7 @@ func checkLargeBody(t *check.T) {
 	a := t.SendRaw(t.Context(), t.Webhook, check.Raw{Body: body, Limit: 2 * patience})
 	_ = body.Close()
 	_, serves := t.Decide(t.Cases()[0].Request)
-	noAnswer := check.NoAnswer("")
+	noAnswer := check.NoAnswerError("")
 	late := errors.As(a.Err, &noAnswer)
 	switch read := body.read.Load(); {
 	case read > largeBody/2+1<<20 && (t.URL == "" || !late): // a bit more is sent into a connection that is closed

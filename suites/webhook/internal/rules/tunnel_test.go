@@ -26,12 +26,12 @@ func tunnel(t *testing.T, to net.Addr) string {
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	carry := func(from net.Conn) {
-		defer from.Close() //nolint:errcheck // the other side sees its end
+		defer from.Close()
 		into, err := net.Dial(to.Network(), to.String())
 		if err != nil {
 			return
 		}
-		defer into.Close() //nolint:errcheck // the other side sees its end
+		defer into.Close()
 		go func() {
 			_, _ = io.Copy(from, into)
 			_ = from.Close()
