@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -58,6 +59,7 @@ func operator(t *testing.T, admin *rest.Config, leaveOut ...string) (*rest.Confi
 		t.Fatal(err)
 	}
 	made := apply(t, admin, "admissiontest", string(data), leaveOut...)
+	made.await(t, catalogue(t))
 	return made.config, made.client
 }
 
@@ -161,7 +163,25 @@ func accountFor(t *testing.T, admin *rest.Config, name string, options rbac.Opti
 	if err != nil {
 		t.Fatal(err)
 	}
-	return apply(t, admin, name, manifest.String())
+	made := apply(t, admin, name, manifest.String())
+	made.await(t, options.Scenarios)
+	return made
+}
+
+// patience is how long an API server may take until it acts on a change of a role.
+const patience = time.Minute
+
+// await waits until the API server acts on the roles of an account, and fails if they are not enough for scenarios.
+func (a account) await(t *testing.T, all []scenario.Scenario) {
+	t.Helper()
+	from, err := providers.RESTConfig{Config: a.config, Transport: providers.Transport{Mode: framework.TransportURL}}, error(nil)
+	_ = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err = from.Check(ctx, all)
+		return !errors.Is(err, apiserver.ErrRightsMissing), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // byArea returns the scenarios that need rights besides the rights of every run, by area, and
@@ -354,7 +374,7 @@ func serviceRights(t *testing.T, admin *rest.Config, name string) {
 func (a account) awaitDenied(t *testing.T, rule rbacv1.PolicyRule) error {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		review, err := a.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:serviceaccount:admissiontest:" + a.name,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -365,7 +385,7 @@ func (a account) awaitDenied(t *testing.T, rule rbacv1.PolicyRule) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the rule %v is not gone after ten seconds", rule)
+	return fmt.Errorf("the rule %v is not gone after %s", rule, patience)
 }
 
 // update replaces a role.
@@ -404,7 +424,7 @@ func wantNoneMissing(t *testing.T, from providers.RESTConfig, all []scenario.Sce
 func pollCheck(t *testing.T, from providers.RESTConfig, all []scenario.Scenario, done func(error) bool) error {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if _, err = engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: checked{from}}); done(err) {
 			break
 		}

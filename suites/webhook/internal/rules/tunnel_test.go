@@ -81,14 +81,14 @@ func TestBodyThroughTunnel(t *testing.T) {
 		"closes":    {large: func(*httptest.Server, <-chan struct{}) { panic(http.ErrAbortHandler) }, want: framework.Pass},
 		"hangs": {
 			large: func(_ *httptest.Server, end <-chan struct{}) { <-end },
-			want:  framework.Inconclusive, reason: "it did not answer within",
+			want:  framework.Inconclusive, reason: "took longer than 10s",
 		},
 		"ends": {
 			large: func(server *httptest.Server, _ <-chan struct{}) {
 				_ = server.Listener.Close()
 				panic(http.ErrAbortHandler)
 			},
-			want: framework.Inconclusive, reason: "EOF",
+			want: framework.Inconclusive, reason: "Post ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,11 @@ func TestBodyThroughTunnel(t *testing.T) {
 				if each.ID != "WH-ROBUST-2" {
 					continue
 				}
-				if o := p.Check(each, p.Webhooks[0], rule.DefaultBudget); o.Verdict != test.want || !strings.Contains(o.Reason, test.reason) {
+				budget := time.Minute
+				if name == "hangs" {
+					budget = rule.DefaultBudget
+				}
+				if o := p.Check(each, p.Webhooks[0], budget); o.Verdict != test.want || !strings.Contains(o.Reason, test.reason) {
 					t.Errorf("got %s (%s), want %s (%s)", o.Verdict, o.Reason, test.want, test.reason)
 				}
 			}
