@@ -189,7 +189,7 @@ func checkLargeBody(t *check.T) {
 	if t.URL != "" {
 		body.pause = patience
 	}
-	a := t.SendRaw(t.Context(), t.Webhook, check.Raw{Body: body, Limit: time.Minute}) // rule.DefaultBudget is less
+	a := t.SendRaw(t.Context(), t.Webhook, check.Raw{Body: body, Limit: 30 * time.Second}) // rule.DefaultBudget is less
 	_ = body.Close()
 	_, serves := t.Decide(t.Cases()[0].Request)
 	noAnswer := check.NoAnswerError("")
