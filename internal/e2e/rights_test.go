@@ -20,7 +20,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -59,7 +58,7 @@ func operator(t *testing.T, admin *rest.Config, leaveOut ...string) (*rest.Confi
 		t.Fatal(err)
 	}
 	made := apply(t, admin, "admissiontest", string(data), leaveOut...)
-	made.await(t, catalogue(t))
+	wantNoneMissing(t, providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportURL}}, catalogue(t))
 	return made.config, made.client
 }
 
@@ -163,26 +162,11 @@ func accountFor(t *testing.T, admin *rest.Config, name string, options rbac.Opti
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := apply(t, admin, name, manifest.String())
-	made.await(t, options.Scenarios)
-	return made
+	return apply(t, admin, name, manifest.String())
 }
 
 // patience is how long an API server may take until it acts on a change of a role.
 const patience = time.Minute
-
-// await waits until the API server acts on the roles of an account, and fails if they are not enough for scenarios.
-func (a account) await(t *testing.T, all []scenario.Scenario) {
-	t.Helper()
-	from, err := providers.RESTConfig{Config: a.config, Transport: providers.Transport{Mode: framework.TransportURL}}, error(nil)
-	_ = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err = from.Check(ctx, all)
-		return !errors.Is(err, apiserver.ErrRightsMissing), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // byArea returns the scenarios that need rights besides the rights of every run, by area, and
 // the others as "".
@@ -243,10 +227,7 @@ func eachRight(t *testing.T, admin *rest.Config) {
 			name, options.Scenarios = "area-"+area, scenarios
 		}
 		made := accountFor(t, admin, name, options)
-		if err := (providers.RESTConfig{Config: made.config}).Check(t.Context(), scenarios); err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
+		wantNoneMissing(t, providers.RESTConfig{Config: made.config}, scenarios)
 		eachRuleOf(t, made, scenarios, area == "")
 	}
 	wantNothingLeft(t, admin)
@@ -295,9 +276,9 @@ func coreRights(t *testing.T, admin *rest.Config) {
 		t.Run("area "+area, func(t *testing.T) {
 			made := accountFor(t, admin, "only-"+strings.Trim(area+"-run", "-"), rbac.Options{Scenarios: areas[area]})
 			made.mayLookForController(t)
-			r, err := engine.Run(t.Context(), engine.Options{
-				Scenarios: areas[area], Provider: providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportURL}},
-			})
+			from := providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportURL}}
+			wantNoneMissing(t, from, areas[area])
+			r, err := engine.Run(t.Context(), engine.Options{Scenarios: areas[area], Provider: from})
 			wantAllPass(t, r, err)
 			t.Logf("area %q: %d of %d scenarios pass", area, r.Summary.Pass, r.Summary.Total)
 		})
@@ -346,6 +327,7 @@ func serviceRights(t *testing.T, admin *rest.Config, name string) {
 		t.Fatal(err)
 	}
 	from := providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportService, HookImage: image, HookSources: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}
+	wantNoneMissing(t, from, few)
 	r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from})
 	wantAllPass(t, r, err)
 	t.Logf("%d scenarios with transport service", len(r.Outcomes))
@@ -411,11 +393,11 @@ func wantMissing(t *testing.T, from providers.RESTConfig, all []scenario.Scenari
 	}
 }
 
-// wantNoneMissing fails unless a run could start, now that a rule is back.
+// wantNoneMissing fails unless a run could start, with all rules of an account. The API server takes a moment to act on them.
 func wantNoneMissing(t *testing.T, from providers.RESTConfig, all []scenario.Scenario) {
 	t.Helper()
 	if err := pollCheck(t, from, all, func(err error) bool { return errors.Is(err, errStarted) }); !errors.Is(err, errStarted) {
-		t.Fatalf("with all rules again: %v", err)
+		t.Fatalf("with all rules: %v", err)
 	}
 }
 
