@@ -164,11 +164,8 @@ test-kind: build ## Create a kind cluster and run the tests that need one; uses 
 	ADMISSIONTEST_KIND_KUBECONFIG="$$dir/kubeconfig" make -C examples/webhook test-kind AT='$(abspath $(BIN))')
 
 .PHONY: size
-size: ## Count the lines of Go without tests, those of them outside hack/, and the packages outside hack/ and nested modules.
-	@sources() { git ls-files -co --exclude-standard -- '*.go' ':!*_test.go' ':!**/testdata/**' "$$@"; }; \
-	printf '%6d lines of Go without tests\n' $$(sources | tr '\n' '\0' | xargs -0 cat | wc -l); \
-	printf '%6d of them outside hack/\n' $$(sources ':!hack/**' | tr '\n' '\0' | xargs -0 cat | wc -l); \
-	printf '%6d packages outside hack/ and nested modules\n' $$($(GO) list ./... | grep -vc /hack/)
+size: ## Count the lines of each place and the packages, and compare them with the limits of hack/places.
+	@hack/size "$$($(GO) list ./... | wc -l)"
 
 .PHONY: lint
 lint: ## Check formatting, go vet, and the rules of .golangci.yml.
