@@ -19,6 +19,9 @@ import (
 	"github.com/admissiontest/admissiontest/suites/policy"
 )
 
+// toStdout is the value of --to for the standard output.
+const toStdout = "-"
+
 // initFlags are the flags of init. Run are the flags of the runs in which it tries what it found.
 type initFlags struct {
 	to, version string

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -177,24 +176,4 @@ func TestVersionFlag(t *testing.T) {
 	if flag.stdout != command.stdout || !strings.HasPrefix(flag.stdout, "admissiontest ") {
 		t.Errorf("--version prints %q, and version %q", flag.stdout, command.stdout)
 	}
-}
-
-// The command import reports each test that it cannot read, and converts the others.
-func TestImportGoesOn(t *testing.T) {
-	files := kyvernoTest("in/b")
-	files["in/a/kyverno-test.yaml"] = "kind: ["
-	files["in/c/kyverno-test.yaml"] = "kind: Test\npolicies: [none.yaml]\n"
-	dir := write(t, files)
-	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
-	got := onCatalogue(t.Context(), "import", "kyverno", filepath.Join(dir, "missing"), in, "--to", out)
-	got.check(t, exit.Usage, "missing: no such file", filepath.Join("a", "kyverno-test.yaml")+": error converting YAML", "none.yaml: no such file", "errors: 3; tests that can be converted: 1 of 3")
-	if _, err := os.Stat(filepath.Join(out, "b.yaml")); err != nil {
-		t.Errorf("the good test is not converted: %v", err)
-	}
-	printed := onCatalogue(t.Context(), "import", "kyverno", in)
-	printed.check(t, exit.Usage, "errors: 2")
-	if strings.Count(printed.stdout, "kind: PolicyTest") != 1 {
-		t.Errorf("got other than one document:\n%s", printed.stdout)
-	}
-	onCatalogue(t.Context(), "import", "kyverno", filepath.Join(in, "a"), "--to", fmt.Sprint(out, 2)).check(t, exit.Usage, "errors: 1; tests that can be converted: 0 of 1")
 }

@@ -39,7 +39,7 @@ Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(
 		a.runCommand(), a.initCommand(), a.contractCommand(), a.doctorCommand(), a.whyCommand(), a.reviewCommand(), a.serveCommand(), a.listCommand(), a.explainCommand(), a.assetsCommand(),
-		a.reportCommand(), a.importCommand(), a.cleanupCommand(), a.rbacCommand(), a.imageCommand(), a.schemaCommand(), a.versionCommand(),
+		a.reportCommand(), a.cleanupCommand(), a.rbacCommand(), a.imageCommand(), a.schemaCommand(), a.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultHelpCmd()

@@ -137,7 +137,7 @@ func computed(pid int) time.Duration {
 func (s *scene) files(t *testing.T, commands map[string]interruptedCommand) {
 	const document = "---\napiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: mine.a%d-%d}\nspec:\n  level: MUST\n  requirement: A requirement.\n" +
 		"  source: [https://example.com]\n  when:\n    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b, c: d, e: f}}\n      then: {code: 201}\n"
-	large, report, tests := filepath.Join(s.dir, "large"), filepath.Join(s.dir, "report"), filepath.Join(s.dir, "kyverno")
+	large, report := filepath.Join(s.dir, "large"), filepath.Join(s.dir, "report")
 	for i := range 40 {
 		var text strings.Builder
 		for j := range 2500 {
@@ -147,11 +147,9 @@ func (s *scene) files(t *testing.T, commands map[string]interruptedCommand) {
 	}
 	writeFile(t, filepath.Join(report, "report.json"), `{"apiVersion":"admissiontest.dev/v1alpha1","kind":"Report","outcomes":[`+
 		strings.Repeat(`{"name":"a","level":"MUST","verdict":"pass","requirement":"A requirement."},`, 400_000)+`{}]}`, 0o600)
-	writeFile(t, filepath.Join(tests, "kyverno-test.yaml"), "name: a\nresults:\n"+strings.Repeat("- {policy: a, rule: b, resource: c, kind: Pod, result: pass}\n", 100_000), 0o600)
 	for name, args := range map[string][]string{
 		"list": {"list", large}, "explain": {"explain", large}, "rbac": {"rbac", large}, "run": {"run", large}, "watch": {"run", "--watch", large},
 		"html": {"report", "html", report}, "diff": {"report", "diff", report, report}, "merge": {"report", "merge", report},
-		"import": {"import", "kyverno", tests, "--to", filepath.Join(s.dir, "imported")},
 	} {
 		commands[name+" large files"] = interruptedCommand{args: args}
 	}
