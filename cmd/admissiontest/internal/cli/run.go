@@ -39,7 +39,6 @@ type runFlags struct {
 	install           flags.Install
 	shard             flags.Shard
 	github            githubFlag
-	sonobuoy          sonobuoyFlag
 	failOnUnsupported bool
 	allowForeign      []string
 	allowServerFlags  []string
@@ -131,7 +130,6 @@ func (f *runFlags) add(a *app, command *cobra.Command) {
 	f.install.Add(command)
 	f.shard.Add(command)
 	f.github.flag(command, a)
-	f.sonobuoy.add(command)
 	f.selection.Add(command)
 	f.output.Add(command)
 	f.addOwn(command)
@@ -166,26 +164,16 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 }
 
 // run implements the command run.
-func (a *app) run(ctx context.Context, f *runFlags, args []string) (err error) {
+func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if f.watch {
 		return a.watch(ctx, f, args)
 	}
-	show, end, err := f.sonobuoy.begin(a, &f.reportDir)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if failed := end(); failed != nil {
-			err = errors.Join(err, exit.New(exit.Infrastructure, failed))
-		}
-	}()
 	p, err := untilInterrupted(ctx, func() (plan, error) { return a.plan(f, args, nil) })
 	if err != nil {
 		return err
 	}
 	return a.execute(ctx, f, p, func() (progress.Display, target.Provider) {
-		total := len(scenario.Cases(p.options.Scenarios))
-		return f.targets(a, show(progress.New(a.Stderr, total, a.terminal(a.Stderr)), total))
+		return f.targets(a, progress.New(a.Stderr, len(scenario.Cases(p.options.Scenarios)), a.terminal(a.Stderr)))
 	})
 }
 

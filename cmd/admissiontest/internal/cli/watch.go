@@ -89,8 +89,6 @@ func (w *watchLoop) check() error {
 		return err
 	case asJSON:
 		return exit.Usagef("--watch cannot be combined with --output json, which prints one document for a single run")
-	case f.sonobuoy.on:
-		return exit.Usagef("--watch cannot be combined with --sonobuoy, which collects one report")
 	case f.shard.Value != "":
 		return exit.Usagef("--watch cannot be combined with --shard: each run selects the scenarios that changed")
 	case slices.Contains(w.args, "-"):

@@ -61,7 +61,7 @@ func (f *Target) AddPlugins(command *cobra.Command) {
 // used with the target.
 func (f *Target) Check(command *cobra.Command) error {
 	given := func(names ...string) string { return Given(command, names...) }
-	ofCluster, ofKind := given("kubeconfig", "context", "disposable", "report-configmap", "sonobuoy"), given("kind-cluster", "node-image", "kind-config", "keep")
+	ofCluster, ofKind := given("kubeconfig", "context", "disposable", "report-configmap"), given("kind-cluster", "node-image", "kind-config", "keep")
 	switch {
 	case f.name == "" && ofCluster != "":
 		f.name = framework.TargetKubeconfig
