@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
@@ -38,7 +37,7 @@ type checker struct {
 // checkScenario checks a scenario that was decoded.
 func (d *decoder) checkScenario(one *Scenario, options LoadOptions) {
 	c := &checker{decoder: d, scenario: one, root: one.origin.root, options: options, underTest: map[string]bool{}, ids: map[string]int{}}
-	c.checkRules()
+	c.compare()
 	c.gatherWebhooks()
 	for _, set := range d.Set {
 		switch value := set.Struct.(type) {
@@ -48,14 +47,10 @@ func (d *decoder) checkScenario(one *Scenario, options LoadOptions) {
 			c.noOwnLabels(set.Get("labels"), set.Path)
 		case *Hook:
 			c.playable(value, set)
-		case *hook.Conversion:
-			c.conversion(value, set)
 		case *Step:
 			c.step(value, set)
-		case *Patch:
-			c.patch(set)
 		case *Files:
-			c.filesStep(value, set)
+			c.filesStep(set)
 		case *Wait:
 			c.wait(value, set)
 		case *Metrics:
@@ -66,8 +61,6 @@ func (d *decoder) checkScenario(one *Scenario, options LoadOptions) {
 			c.calls(set)
 		case *Call:
 			c.called(set.Get("webhook"))
-		case *Plugins:
-			c.plugins(set)
 		case *RefusedBy:
 			c.refusedBy(set)
 		}
@@ -78,24 +71,10 @@ func (d *decoder) checkScenario(one *Scenario, options LoadOptions) {
 
 // spec checks the fields of the spec itself.
 func (c *checker) spec(spec *Spec, set *document.Decoded) {
-	if text := set.Get("requirement"); text != nil && strings.TrimSpace(spec.Requirement) == "" {
-		c.Fail(text, "spec.requirement is empty; expected the requirement in one sentence", "")
-	}
-	if source := set.Get("source"); source != nil && len(spec.Source) == 0 {
-		c.Fail(source, "spec.source is empty; expected at least one URL", "")
-	}
-	for i, source := range set.Get("source").Texts() {
-		if strings.TrimSpace(source.Raw) == "" {
-			c.Fail(source, fmt.Sprintf("spec.source[%d] is empty; expected a URL", i), "")
-		}
-	}
-	for i, need := range set.Get("needs").Texts() {
-		c.need(need, i)
-	}
 	for i, manifest := range set.Node.List("given") {
 		c.manifest(manifest, set.At("given").Item(i))
 	}
-	c.namespaces(set.Get("namespaces"), set.At("namespaces"))
+	c.namespaces(set.Get("namespaces"))
 	c.scripts(set.Get("hooks"))
 	known := slices.Concat(c.webhooks, c.policies, c.bindings)
 	for i, name := range set.Get("matchesNothing").Texts() {
@@ -113,37 +92,21 @@ func (c *checker) spec(spec *Spec, set *document.Decoded) {
 	}
 }
 
-// namespaces checks the names of spec.namespaces.
-func (c *checker) namespaces(list *document.Node, where *document.Path) {
+// namespaces checks that the names of spec.namespaces are unique.
+func (c *checker) namespaces(list *document.Node) {
 	if list == nil {
 		return
 	}
 	var names []string
-	for i, item := range list.Items {
+	for _, item := range list.Items {
 		name := item.Get("name")
 		if name == nil || name.Kind != document.KindText {
-			continue // the decoder has reported it
+			continue // the schema has reported it
 		}
-		switch {
-		case slices.Contains(names, name.Raw):
+		if slices.Contains(names, name.Raw) {
 			c.Fail(name, fmt.Sprintf("another namespace has the name %s; expected a unique name", document.Quote(name.Raw)), "")
-		case !isNamespace(name.Raw):
-			c.Fail(name, fmt.Sprintf("%s.name is %s; expected at most %d lower-case letters, digits and hyphens, such as other", where.Item(i), document.Quote(name.Raw), maxNamespaceName),
-				"write a short name: the name on the API server is $(id)-NAME")
 		}
 		names = append(names, name.Raw)
-	}
-}
-
-// need checks an item of spec.needs: a capability, or plugin/NAME.
-func (c *checker) need(need *document.Node, i int) {
-	switch {
-	case slices.Contains(framework.Capabilities(), need.Raw) || isPluginNeed.MatchString(need.Raw):
-	case strings.HasPrefix(need.Raw, framework.PluginPrefix):
-		c.Fail(need, fmt.Sprintf("spec.needs[%d] is %s; expected the name of an admission plugin after plugin/", i, document.Quote(need.Raw)), `write "plugin/LimitRanger", for example`)
-	default:
-		c.Fail(need, fmt.Sprintf("spec.needs[%d] is %s; expected a capability that a target can have, or plugin/NAME", i, document.Quote(need.Raw)),
-			document.SuggestOrList(need.Raw, framework.Capabilities(), ""))
 	}
 }
 
@@ -153,9 +116,6 @@ func (c *checker) fails(spec *Spec, set *document.Decoded) {
 	text := set.Node.Get("server").Get("fails")
 	if text == nil || text.Refused() {
 		return
-	}
-	if spec.Server.Fails == "" {
-		c.Fail(text, "spec.server.fails is empty; expected a part of the log of the server that does not start", "")
 	}
 	if _, err := FailsMatcher(spec.Server.Fails); err != nil {
 		c.Fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a string or a /regular expression/", document.Quote(text.Raw), err), "")
@@ -257,10 +217,10 @@ func (c *checker) playable(script *Hook, set *document.Decoded) {
 		for _, reply := range script.Replies {
 			all = append(all, reply.Reply)
 		}
-		c.onlyReplies(replies, set)
+		c.onlyReplies(set)
 	}
-	if !set.Valid {
-		return // the decoder has reported why
+	if !set.Node.Valid() {
+		return // the schema says why
 	}
 	err := hook.Script{Replies: all}.Validate()
 	if c.underTest[set.Path.Name()] {
@@ -278,13 +238,10 @@ func (c *checker) playable(script *Hook, set *document.Decoded) {
 	}
 }
 
-// onlyReplies refuses an empty list of replies, and fields of a single reply besides it.
-func (c *checker) onlyReplies(replies *document.Node, set *document.Decoded) {
-	if len(replies.Items) == 0 {
-		c.Fail(replies, fmt.Sprintf("%s is empty; expected at least one reply", set.At("replies")), "remove the field to allow every request")
-	}
+// onlyReplies refuses fields of a single reply besides a list of replies.
+func (c *checker) onlyReplies(set *document.Decoded) {
 	for _, other := range set.Node.Fields {
-		if other.Name != "replies" && document.HasField[Reply](c.Structs, other.Name) {
+		if other.Name != "replies" && other.Key.Valid() {
 			c.Fail(other.Key, fmt.Sprintf("%s has replies and %s; expected one reply or several", set.Path, other.Name),
 				"move "+other.Name+" into the replies that need it")
 		}
@@ -303,13 +260,4 @@ func invalidFields(err error) []*hook.InvalidField {
 		}
 	}
 	return all
-}
-
-// conversion checks the conversion of custom resources.
-func (c *checker) conversion(conversion *hook.Conversion, set *document.Decoded) {
-	possible := []hook.Fault{hook.HTTP500, hook.Hang, hook.Reset, hook.Empty, hook.NotJSON, hook.Refused} // of a hook.Conversion
-	if fault := set.Get("fault"); fault != nil && !slices.Contains(possible, conversion.Fault) {
-		c.Fail(fault, fmt.Sprintf("unknown fault of a conversion %s; expected one of %s", document.Quote(fault.Raw), strings.Join(texts(possible), ", ")),
-			document.DidYouMean(fault.Raw, texts(possible)))
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
@@ -16,11 +15,13 @@ func requestFields() []string {
 }
 
 func (c *checker) step(step *Step, set *document.Decoded) {
-	action, ok := c.action(set)
 	c.stepID(step, set)
 	c.control(step, set)
-	if ok && slices.Contains(otherActions(), action) {
-		c.noRequest(set, action)
+	for _, action := range otherActions() {
+		if set.Node.Has(action) {
+			c.noRequest(set, action)
+			break
+		}
 	}
 	for _, verb := range []string{"create", "update", "apply"} {
 		c.manifest(set.Node.Get(verb), set.At(verb))
@@ -37,43 +38,14 @@ func (c *checker) step(step *Step, set *document.Decoded) {
 		c.hasName(reference, set.At("remove").Item(i))
 	}
 	c.scripts(set.Get("script"))
-	if then := set.Node.Get("then"); then != nil {
-		c.notEmpty(then, set.At("then"))
-	}
 	for i, inner := range set.Node.List("parallel") {
 		c.noCallFields(inner.Get("then"), set.At("parallel").Item(i).Field("then"))
 	}
 }
 
-// action returns the one action of a step.
-func (c *checker) action(set *document.Decoded) (string, bool) {
-	all := actions()
-	var found []string
-	for _, field := range set.Node.Fields {
-		if slices.Contains(all, field.Name) {
-			found = append(found, field.Name)
-		} else if !document.HasField[Step](c.Structs, field.Name) {
-			return "", false // perhaps a misspelt action, which the decoder has reported
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], true
-	case 0:
-		c.Fail(set.Node, fmt.Sprintf("%s has no action; expected one of %s", set.Path, strings.Join(all, ", ")), "")
-	default:
-		c.Fail(set.Node, fmt.Sprintf("%s has the actions %s; expected one", set.Path, quote(found)), "write one step for each")
-	}
-	return "", false
-}
-
 func (c *checker) stepID(step *Step, set *document.Decoded) {
 	id := set.Get("id")
-	if id == nil {
-		return
-	}
-	if step.ID == "" || strings.ContainsAny(step.ID, ".()$ ") {
-		c.Fail(id, fmt.Sprintf("%s is %s; expected a name without dots, spaces, $ and parentheses", set.At("id"), document.Quote(step.ID)), "")
+	if id == nil || !id.Valid() {
 		return
 	}
 	if line, twice := c.ids[step.ID]; twice {
@@ -146,25 +118,10 @@ func (c *checker) hasName(reference *document.Node, where *document.Path) {
 	c.Fail(reference, fmt.Sprintf("%s has no name; expected the name of one object", where), hint)
 }
 
-func (c *checker) patch(set *document.Decoded) {
-	count := 0
-	for _, name := range patchKinds() {
-		if set.Node.Has(name) {
-			count++
-		}
-	}
-	if count != 1 {
-		c.Fail(set.Node, fmt.Sprintf("%s has %d patches; expected one of %s", set.Path, count, strings.Join(patchKinds(), ", ")), "")
-	}
-}
-
 // filesStep checks a step that changes files of the API server.
-func (c *checker) filesStep(files *Files, set *document.Decoded) {
+func (c *checker) filesStep(set *document.Decoded) {
 	if !c.root.Get("spec").Has("server") {
 		c.Fail(set.Node, fmt.Sprintf("%s needs an API server with files; expected spec.server", set.Path), "write the files in spec.server.files")
-	}
-	if len(files.Remove) == 0 && len(files.Write) == 0 {
-		c.Fail(set.Node, fmt.Sprintf("%s changes nothing; expected write or remove", set.Path), "")
 	}
 	c.fileNames(set.Get("write"), set.At("write"))
 	if write := set.Get("write"); write != nil {
@@ -207,16 +164,4 @@ func (c *checker) metrics(metrics *Metrics, set *document.Decoded) {
 	if strings.HasPrefix(metrics.Name, "apiserver_admission_webhook_") {
 		c.called(set.Node.Get("labels").Get("name"))
 	}
-}
-
-// quote returns names for a message: "a", "b" and "c".
-func quote(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = strconv.Quote(name)
-	}
-	if last := len(quoted) - 1; last > 0 {
-		return strings.Join(quoted[:last], ", ") + " and " + quoted[last]
-	}
-	return strings.Join(quoted, "")
 }

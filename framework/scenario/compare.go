@@ -3,9 +3,9 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	imagepolicyv1alpha1 "k8s.io/api/imagepolicy/v1alpha1"
@@ -15,46 +15,16 @@ import (
 	"github.com/admissiontest/admissiontest/internal/match"
 )
 
-// checkRules checks the fields of the structs that were decoded by the rules of the format.
-func (d *decoder) checkRules() {
+// compare checks the expected values in the structs that were decoded.
+func (d *decoder) compare() {
 	for _, set := range d.Set {
-		for _, one := range d.format.rules[reflect.TypeOf(set.Struct).Elem()] {
-			if value := set.Written(one.field); value != nil && value.Kind != document.KindRefused {
-				d.checkRule(one, value, set.At(one.field))
+		fields := d.format.comparisons[reflect.TypeOf(set.Struct).Elem()]
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if value := set.Written(name); value != nil && value.Kind != document.KindRefused {
+				d.comparedWith(fields[name], value, set.At(name))
 			}
 		}
 	}
-}
-
-func (d *decoder) checkRule(one rule, n *document.Node, where *document.Path) {
-	isText := n.Kind == document.KindText
-	switch {
-	case isText && one.enum != nil && !slices.Contains(one.enum, n.Raw):
-		d.notInEnum(one, n)
-	case isText && one.expected != "" && !d.format.patterns[one.pattern].MatchString(n.Raw):
-		d.Fail(n, fmt.Sprintf("%s is %s; expected %s", where, document.Quote(n.Raw), one.expected), one.hint(n.Raw))
-	}
-	if one.meaningful {
-		d.notEmpty(n, where)
-	}
-	if one.compared != nil {
-		d.comparedWith(*one.compared, n, where)
-	}
-	if one.kinds != nil && !slices.Contains(one.kinds, n.Kind) {
-		d.WrongKind(n, where, one.kinds[0])
-	}
-}
-
-func (d *decoder) notInEnum(one rule, n *document.Node) {
-	hint := document.DidYouMean(n.Raw, one.enum)
-	expected := "one of " + strings.Join(one.enum, ", ")
-	if len(one.enum) == 1 {
-		expected = one.enum[0]
-		if hint == "" {
-			hint = fmt.Sprintf("write %q", expected)
-		}
-	}
-	d.Fail(n, fmt.Sprintf("unknown %s %s; expected %s", one.field, document.Quote(n.Raw), expected), hint)
 }
 
 // comparedWith checks an expected value.
@@ -174,25 +144,6 @@ func hasOperator(n *document.Node) bool {
 		}
 	}
 	return slices.ContainsFunc(n.Items, hasOperator)
-}
-
-// notEmpty reports an empty list or map.
-func (d *decoder) notEmpty(n *document.Node, where *document.Path) {
-	if len(n.Items)+len(n.Fields) == 0 && (n.Kind == document.KindList || n.Kind == document.KindMapping) {
-		d.Fail(n, fmt.Sprintf("%s is empty, so that every result meets it; expected a value", where), "remove the field, or say what is expected")
-	}
-}
-
-// noEmptyText reports an empty string, or one in a list: every string contains it.
-func (d *decoder) noEmptyText(n *document.Node, where *document.Path) {
-	if n == nil {
-		return
-	}
-	for _, item := range n.AsList().Items {
-		if item.Kind == document.KindText && item.Raw == "" {
-			d.Fail(item, fmt.Sprintf("%s has an empty string, which every result meets; expected a part of the string", where), "remove it, or say what is expected")
-		}
-	}
 }
 
 // anyValue reports the expectation of any value for what always has one.

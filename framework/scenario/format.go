@@ -1,22 +1,31 @@
 package scenario
 
 import (
+	_ "embed"
 	"fmt"
 	"net/textproto"
 	"reflect"
-	"regexp"
 	"strings"
-	"time"
+	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
-// This file states what the Go types of the format do not say. The loader and the JSON Schema both read it.
+//go:generate go test -run ^TestSchemaIsCurrent$ -update .
+
+// schema is the JSON Schema of a file of Scenarios or PolicyTests. The tests write it from the Go types.
+//
+//go:embed schema.json
+var schema []byte
+
+// Schema returns the indented JSON Schema (draft 2020-12) of a file of Scenarios or PolicyTests. Editors use it for
+// completion; its descriptions come from the Go documentation. Unknown fields are invalid, except in manifests.
+// [Load] refuses everything that the schema refuses, and more. The error is always nil.
+func Schema() ([]byte, error) { return append([]byte(nil), schema...), nil }
 
 // requestActions are the fields of a step that send one request.
 func requestActions() []string {
@@ -30,9 +39,6 @@ func otherActions() []string {
 
 func actions() []string { return append(requestActions(), otherActions()...) }
 
-// patchKinds are the fields of a patch of which it has exactly one.
-func patchKinds() []string { return []string{"json", "merge", "strategic"} }
-
 // The operations of a case of a PolicyTest.
 const (
 	operationCreate = "CREATE"
@@ -40,36 +46,19 @@ const (
 	operationDelete = "DELETE"
 )
 
-func phases() []string {
-	return []string{string(framework.Mutating), string(framework.Validating)}
-}
-
 // The forms of names.
 const (
 	words         = `[a-z0-9]+(-[a-z0-9]+)*`
 	testName      = `^` + words + `(\.` + words + `)*$`
 	scenarioName  = `^` + words + `(\.` + words + `)+$`
-	namespaceName = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	namespaceName = `^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`
 	minorVersion  = `^1\.(0|[1-9][0-9]{0,2})$`
 	pluginNeed    = `^` + framework.PluginPrefix + `[^ /,"\\]+$`
+	notBlank      = `\S`
+	stepName      = `^[^.()$ ]+$`
+	day           = `^\d{4}-\d{2}-\d{2}$`
+	duration      = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`
 )
-
-// rule is what the format says about a field.
-type rule struct {
-	field string
-	// enum are the only values of a string.
-	enum []string
-	// pattern is the regular expression of a string, expected describes it, and hint says what to write instead
-	// of a string. Without expected, the checker has its own message.
-	pattern, expected string
-	hint              func(string) string
-	// meaningful is true if an empty list or map is an expectation that every result meets.
-	meaningful bool
-	// compared is not nil for an expected value, which can have operators.
-	compared *compared
-	// kinds are the kinds of a value of type any. Nil is every kind.
-	kinds []document.Kind
-}
 
 // compared says what an expected value is compared with.
 type compared struct {
@@ -83,154 +72,87 @@ type compared struct {
 	always, natural bool
 }
 
-func comparedWith[T any](what string) *compared {
-	return &compared{typ: reflect.TypeFor[T](), what: what}
+func comparedWith[T any](what string) compared {
+	return compared{typ: reflect.TypeFor[T](), what: what}
 }
 
-// rules has the rules for the fields of structs.
-func rules() map[reflect.Type][]rule {
-	isolation := rule{field: "isolation", enum: []string{string(IsolationNone)}}
-	apiVersion := rule{field: "apiVersion", enum: []string{APIVersion}}
-	return map[reflect.Type][]rule{
-		reflect.TypeFor[Scenario](): {apiVersion, {field: "kind", enum: []string{Kind, KindPolicyTest}}},
-		reflect.TypeFor[Metadata](): {{
-			field: "name", pattern: scenarioName, hint: didYouMeanName,
-			expected: "lower-case words separated by dots, the area first, such as reinvocation.if-needed.again",
-		}},
-		reflect.TypeFor[Spec](): {
-			isolation, {field: "level", enum: texts(framework.Levels())},
-			{field: "since", pattern: minorVersion, expected: "a Kubernetes minor version", hint: minorVersionHint},
-			{field: "until", pattern: minorVersion, expected: "a Kubernetes minor version", hint: minorVersionHint},
-		},
-		reflect.TypeFor[Namespace](): {{field: "name", pattern: namespaceName}},
-		reflect.TypeFor[Wait]():      {{field: "object", meaningful: true, compared: &compared{}}},
-		reflect.TypeFor[Metrics]():   {{field: "samples", compared: &compared{typ: reflect.TypeFor[[]sample](), what: "a sample of a metric", always: true}}},
+// comparisons has the fields of structs that are expected values, which can have operators.
+func comparisons() map[reflect.Type]map[string]compared {
+	return map[reflect.Type]map[string]compared{
+		reflect.TypeFor[Wait]():    {"object": {}},
+		reflect.TypeFor[Metrics](): {"samples": {typ: reflect.TypeFor[[]sample](), what: "a sample of a metric", always: true}},
 		reflect.TypeFor[Expectation](): {
-			{field: "code", meaningful: true},
-			{field: "reason", meaningful: true},
-			{field: "message", meaningful: true},
-			{field: "details", meaningful: true, compared: comparedWith[metav1.StatusDetails]("status.details")},
-			{field: "object", meaningful: true, compared: &compared{}},
-			{field: "warnings", compared: &compared{always: true}, kinds: []document.Kind{document.KindList, document.KindMapping}},
-			{field: "audit", meaningful: true, compared: comparedWith[auditEvent]("an audit event")},
-			{field: "distinct", meaningful: true},
-			{field: "overlapping", meaningful: true},
+			"details":  comparedWith[metav1.StatusDetails]("status.details"),
+			"object":   {},
+			"warnings": {always: true},
+			"audit":    comparedWith[auditEvent]("an audit event"),
 		},
-		reflect.TypeFor[Calls]():   {{field: "include", meaningful: true}, {field: "exclude", meaningful: true}},
-		reflect.TypeFor[Call]():    callRules(),
-		reflect.TypeFor[Plugins](): {{field: "exclude", meaningful: true}},
-		reflect.TypeFor[PluginCall](): {
-			{field: "phase", enum: phases()},
-			{field: "refused", compared: comparedWith[refusal]("a refusal by a plugin"), kinds: []document.Kind{document.KindBool, document.KindMapping}},
+		reflect.TypeFor[Call](): {
+			"review":            comparedWith[review]("an AdmissionReview"),
+			"request":           comparedWith[admissionv1.AdmissionRequest]("the request of an AdmissionReview"),
+			"query":             {keys: []string{"timeout"}, canonical: func(name string) string { return name }, what: "query parameter"},
+			"header":            {keys: headers(), canonical: textproto.CanonicalMIMEHeaderKey, what: "header"},
+			"response":          comparedWith[response]("the response of an AdmissionReview"),
+			"path":              {always: true},
+			"proto":             {always: true},
+			"serverName":        {},
+			"protocols":         {},
+			"clientCertificate": {},
+			"connection":        {always: true},
+			"code":              {natural: true},
+			"latencyMillis":     {natural: true},
+			"requestBytes":      {always: true, natural: true},
+			"responseBytes":     {natural: true},
 		},
-		reflect.TypeFor[PolicyTest]():         {apiVersion, {field: "kind", enum: []string{KindPolicyTest}}, isolation},
-		reflect.TypeFor[PolicyTestMetadata](): {{field: "name", pattern: testName, expected: "lower-case words separated by dots", hint: didYouMeanWord}},
-		reflect.TypeFor[ContractException]():  {{field: "until", pattern: `^\d{4}-\d{2}-\d{2}$`, expected: "a day, such as 2027-01-31", hint: func(string) string { return "write YYYY-MM-DD" }}},
-		reflect.TypeFor[PolicyCase]():         {{field: "operation", enum: []string{operationCreate, operationUpdate, operationDelete}}},
+		reflect.TypeFor[PluginCall](): {"refused": comparedWith[refusal]("a refusal by a plugin")},
 	}
 }
 
-// callRules are the rules for an expected call of a webhook.
-func callRules() []rule {
-	return []rule{
-		{field: "phase", enum: phases()},
-		{field: "review", meaningful: true, compared: comparedWith[review]("an AdmissionReview")},
-		{field: "request", meaningful: true, compared: comparedWith[admissionv1.AdmissionRequest]("the request of an AdmissionReview")},
-		{field: "query", meaningful: true, compared: &compared{keys: []string{"timeout"}, canonical: func(name string) string { return name }, what: "query parameter"}},
-		{field: "header", meaningful: true, compared: &compared{keys: headers(), canonical: textproto.CanonicalMIMEHeaderKey, what: "header"}},
-		{field: "response", meaningful: true, compared: comparedWith[response]("the response of an AdmissionReview")},
-		{field: "path", compared: &compared{always: true}},
-		{field: "proto", compared: &compared{always: true}},
-		{field: "serverName", compared: &compared{}},
-		{field: "protocols", compared: &compared{}},
-		{field: "clientCertificate", compared: &compared{}},
-		{field: "connection", compared: &compared{always: true}},
-		{field: "code", compared: &compared{natural: true}},
-		{field: "latencyMillis", compared: &compared{natural: true}},
-		{field: "requestBytes", compared: &compared{always: true, natural: true}},
-		{field: "responseBytes", compared: &compared{natural: true}},
+// shorts are the structs for which the value of one of their fields is a short form.
+func shorts() map[reflect.Type]string {
+	return map[reflect.Type]string{
+		reflect.TypeFor[Call]():           "webhook",
+		reflect.TypeFor[PluginCall]():     "plugin",
+		reflect.TypeFor[framework.User](): "name",
+		reflect.TypeFor[Calls]():          "inOrder",
+		reflect.TypeFor[Plugins]():        "inOrder",
+		reflect.TypeFor[Denied]():         "message",
 	}
 }
 
-// shorts are the short forms of structs.
-func shorts() map[reflect.Type]document.Short {
-	const none = "write [] to expect no call"
-	return map[reflect.Type]document.Short{
-		reflect.TypeFor[Call]():           {Field: "webhook", Kind: document.KindText},
-		reflect.TypeFor[PluginCall]():     {Field: "plugin", Kind: document.KindText},
-		reflect.TypeFor[framework.User](): {Field: "name", Kind: document.KindText},
-		reflect.TypeFor[Calls](): {
-			Field: "inOrder", Kind: document.KindList, Hint: none,
-			Expected: "a list of calls, or a map with inOrder, anyOrder, include or exclude",
-		},
-		reflect.TypeFor[Plugins](): {
-			Field: "inOrder", Kind: document.KindList, Hint: none,
-			Expected: "a list of calls of plugins, or a map with inOrder and exclude",
-		},
+// lists are the types of lists for which one value is a short form of a list of one.
+func lists() []reflect.Type {
+	return []reflect.Type{reflect.TypeFor[OneOrMore[string]](), reflect.TypeFor[OneOrMore[int]](), reflect.TypeFor[Manifests]()}
+}
+
+// forms describe the patterns of the schema.
+func forms() map[string]document.Form {
+	write := func(text string) func(string) string { return func(string) string { return text } }
+	return map[string]document.Form{
+		scenarioName:  {Expected: "lower-case words separated by dots, the area first, such as reinvocation.if-needed.again", Hint: didYouMeanName},
+		testName:      {Expected: "lower-case words separated by dots", Hint: didYouMeanWord},
+		namespaceName: {Expected: "at most 40 lower-case letters, digits and hyphens, such as other", Hint: write("write a short name: the name on the API server is $(id)-NAME")},
+		minorVersion:  {Expected: "a Kubernetes minor version", Hint: write(`write it as "1.36"`)},
+		pluginNeed:    {Expected: "plugin/NAME, such as plugin/LimitRanger"},
+		notBlank:      {Expected: "a string that is not blank"},
+		stepName:      {Expected: "a name without dots, spaces, $ and parentheses"},
+		day:           {Expected: "a day, such as 2027-01-31", Hint: write("write YYYY-MM-DD")},
+		duration:      {Expected: "a duration with its unit", Hint: withUnit},
 	}
 }
 
 // fileFormat is the format of files, as the loader reads it.
 type fileFormat struct {
-	document.Format
-	rules    map[reflect.Type][]rule
-	patterns map[string]*regexp.Regexp
+	schema      *document.Schema
+	shorts      map[reflect.Type]string
+	comparisons map[reflect.Type]map[string]compared
 }
 
-func newFormat() *fileFormat {
-	f := &fileFormat{rules: rules(), patterns: map[string]*regexp.Regexp{}}
-	for _, all := range f.rules {
-		for _, one := range all {
-			f.patterns[one.pattern] = regexp.MustCompile(one.pattern)
-		}
-	}
-	f.Structs = document.StructsOf(reflect.TypeFor[Scenario](), reflect.TypeFor[PolicyTest]())
-	f.Shorts = shorts()
-	f.Lists = []reflect.Type{reflect.TypeFor[OneOrMore[string]](), reflect.TypeFor[OneOrMore[int]]()}
-	f.Customs = map[reflect.Type]func(*document.Decoder, *document.Node, reflect.Value, *document.Path){
-		reflect.TypeFor[Denied]():        decodeDenied,
-		reflect.TypeFor[Manifests]():     decodeManifests,
-		reflect.TypeFor[hook.Duration](): decodeDuration,
-	}
-	return f
-}
-
-// decodeDenied decodes Denied, for which true, a string and a list of strings are short forms.
-func decodeDenied(d *document.Decoder, n *document.Node, into reflect.Value, where *document.Path) {
-	target, _ := into.Addr().Interface().(*Denied)
-	switch {
-	case n.Value == true:
-	case n.Kind == document.KindText, n.Kind == document.KindList:
-		d.Value(n, reflect.ValueOf(&target.Message).Elem(), where)
-	case n.Kind == document.KindMapping:
-		d.Struct(n, into, where)
-	default:
-		d.Wrong(n, where, "true, a part of the message, a list of them, or a map with message, policy, binding and error", "")
-	}
-}
-
-// decodeManifests decodes what readers of PolicyTests check.
-func decodeManifests(_ *document.Decoder, n *document.Node, into reflect.Value, _ *document.Path) {
-	var all Manifests
-	for _, item := range n.AsList().Items {
-		all = append(all, item.Plain())
-	}
-	into.Set(reflect.ValueOf(all))
-}
-
-func decodeDuration(d *document.Decoder, n *document.Node, into reflect.Value, where *document.Path) {
-	text, ok := n.Value.(string)
-	length, err := time.ParseDuration(text)
-	if !ok || err != nil || length < 0 {
-		hint := `write "150ms" or "2s"`
-		if n.Kind == document.KindInteger && n.Raw != "0" {
-			hint = fmt.Sprintf("write %q for milliseconds, or %q", n.Raw+"ms", n.Raw+"s")
-		}
-		d.Wrong(n, where, "a duration with its unit", hint)
-		return
-	}
-	into.SetInt(int64(length))
-}
+// theFormat returns the format, which it makes once, because the schema takes some time.
+var theFormat = sync.OnceValues(func() (*fileFormat, error) { //nolint:gochecknoglobals // it does not change
+	compiled, err := document.NewSchema(schema, forms())
+	return &fileFormat{schema: compiled, shorts: shorts(), comparisons: comparisons()}, err
+})
 
 // didYouMeanName suggests the name of a scenario that a wrong one probably means.
 func didYouMeanName(name string) string {
@@ -239,6 +161,14 @@ func didYouMeanName(name string) string {
 		return ""
 	}
 	return fmt.Sprintf("did you mean %q?", guess)
+}
+
+// withUnit suggests a duration for a number without a unit.
+func withUnit(wrong string) string {
+	if document.Digits(wrong) && wrong != "0" {
+		return fmt.Sprintf("write %q for milliseconds, or %q", wrong+"ms", wrong+"s")
+	}
+	return `write "150ms" or "2s"`
 }
 
 // didYouMeanWord suggests the name of a PolicyTest.
@@ -257,5 +187,3 @@ func texts[T ~string](values []T) []string {
 	}
 	return all
 }
-
-func minorVersionHint(string) string { return `write it as "1.36"` }

@@ -75,7 +75,10 @@ func Load(options LoadOptions, paths ...string) ([]Scenario, error) {
 // load reads, decodes and checks the files that were found.
 func (o LoadOptions) load(found *files.Finder) ([]Scenario, error) {
 	results := make([]loaded, len(found.Files))
-	format := newFormat()
+	format, err := theFormat()
+	if err != nil {
+		return nil, err
+	}
 	var readers errgroup.Group
 	readers.SetLimit(runtime.GOMAXPROCS(0))
 	for i, file := range found.Files {

@@ -11,18 +11,11 @@ import (
 var (
 	isScenarioName  = regexp.MustCompile(scenarioName)
 	isNamespaceName = regexp.MustCompile(namespaceName)
-	isPluginNeed    = regexp.MustCompile(pluginNeed)
 )
 
-// maxNamespaceName is the largest length of the short name of a namespace: with the ID of the
-// scenario, it is a DNS label of at most 63 characters.
-const maxNamespaceName = 40
-
-// isNamespace reports whether a string can be the short name of a namespace: at most maxNamespaceName
-// lower-case letters, digits and hyphens.
-func isNamespace(name string) bool {
-	return isNamespaceName.MatchString(name) && len(name) <= maxNamespaceName
-}
+// isNamespace reports whether a string can be the short name of a namespace. With the ID of the scenario, it is a DNS
+// label of at most 63 characters.
+func isNamespace(name string) bool { return isNamespaceName.MatchString(name) }
 
 // ownLabels is the prefix of the labels by which admissiontest finds its namespaces.
 const ownLabels = "admissiontest.dev/"

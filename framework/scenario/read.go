@@ -85,7 +85,7 @@ func (r reader) scenario(root *document.Node) ([]Scenario, []document.Problem) {
 	spec := root.Get("spec")
 	d.stepFiles(spec)
 	var one Scenario
-	d.Decode(root, &one)
+	d.Decode(root, r.format.schema, &one)
 	one.origin = &origin{root: root, given: d.givenFiles(spec)}
 	d.checkScenario(&one, r.options)
 	var given []map[string]any
@@ -111,7 +111,7 @@ type decoder struct {
 }
 
 func (r reader) decoder() *decoder {
-	return &decoder{&document.Decoder{Format: &r.format.Format}, r.format, r.from}
+	return &decoder{&document.Decoder{Shorts: r.format.shorts, Lists: lists()}, r.format, r.from}
 }
 
 // ours matches the line of a file that says that it has a scenario, or another document of this

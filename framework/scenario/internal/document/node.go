@@ -44,8 +44,8 @@ type Node struct {
 	// Items are the items of a list, Fields the fields of a map.
 	Items  []*Node
 	Fields []Field
-	// wrong is true if a Decoder has reported that the value is of the wrong kind.
-	wrong bool
+	// invalid is true if a Schema has reported something in the value, and wrong if the value is of the wrong kind.
+	invalid, wrong bool
 	// source is the file, or nil for a Node that is in none.
 	source *source
 	style  yaml.Style
@@ -71,6 +71,9 @@ func (n *Node) private() bool { return n.source != nil && n.source.private }
 
 // Refused reports whether an error of the value has been reported, so that it has no use.
 func (n *Node) Refused() bool { return n.Kind == KindRefused || n.wrong }
+
+// Valid reports whether a Schema has found nothing wrong in the value.
+func (n *Node) Valid() bool { return !n.invalid }
 
 // At returns a Node without a value, for a position in a file.
 func At(file string, line, column int) *Node {
@@ -212,6 +215,14 @@ func (n *Node) Describe() string {
 	default:
 		return string(n.Kind)
 	}
+}
+
+// quoted returns a string in quotes, for messages.
+func (n *Node) quoted() string {
+	if n.private() {
+		return string(n.Kind)
+	}
+	return Quote(n.Raw)
 }
 
 // Quote quotes a string for a message, and cuts it after 60 characters.

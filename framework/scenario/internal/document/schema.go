@@ -1,0 +1,395 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// MaxProblems is the largest number of problems that are reported for a file.
+const MaxProblems = 100
+
+// Schema checks documents.
+type Schema struct {
+	compiler *jsonschema.Compiler
+	root     *jsonschema.Schema
+	// forms describe the patterns of strings.
+	forms map[string]Form
+	// lock protects compiler.
+	lock sync.Mutex
+}
+
+// Form describes a pattern of strings.
+type Form struct {
+	// Expected says what was expected.
+	Expected string
+	// Hint says what to write instead of a string. Nil has no hint.
+	Hint func(wrong string) string
+}
+
+// NewSchema compiles a JSON Schema. Forms describe its patterns.
+func NewSchema(text []byte, forms map[string]Form) (*Schema, error) {
+	decoded, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("read the JSON Schema: %w", err)
+	}
+	const name = "schema.json"
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource(name, decoded); err != nil {
+		return nil, fmt.Errorf("read the JSON Schema: %w", err)
+	}
+	root, err := compiler.Compile(name)
+	if err != nil {
+		return nil, fmt.Errorf("compile the JSON Schema: %w", err)
+	}
+	return &Schema{compiler: compiler, root: root, forms: forms}, nil
+}
+
+// Check returns what is wrong with a document. It marks the values that are wrong: see Node.Valid and
+// Node.Refused.
+func (s *Schema) Check(document *Node) []Problem {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(s.root.Validate(document.Plain()), &invalid) {
+		return nil
+	}
+	c := &invalidDocument{Schema: s, document: document, misspelt: map[*Node]bool{}}
+	c.findUnknown(invalid)
+	c.report(invalid)
+	return c.problems
+}
+
+// invalidDocument makes Problems of the errors of a document.
+type invalidDocument struct {
+	*Schema
+	document *Node
+	// misspelt are the maps with unknown fields: such a field is probably the one that is missing.
+	misspelt map[*Node]bool
+	problems []Problem
+}
+
+func (c *invalidDocument) fail(n *Node, message, hint string) {
+	c.problems = append(c.problems, Problem{n, message, hint})
+}
+
+// at returns the value that an error is about, and its path. It marks all values on the way as invalid.
+func (c *invalidDocument) at(location []string) (n *Node, where *Path) {
+	n = c.document
+	for _, step := range location {
+		n.invalid = true
+		if n.Kind == KindList {
+			index, _ := strconv.Atoi(step)
+			n, where = n.Items[index], where.Item(index)
+		} else {
+			n, where = n.Get(step), where.Field(step)
+		}
+	}
+	n.invalid = true
+	return n, where
+}
+
+func (c *invalidDocument) findUnknown(e *jsonschema.ValidationError) {
+	if _, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
+		n, _ := c.at(e.InstanceLocation)
+		c.misspelt[n] = true
+	}
+	for _, cause := range e.Causes {
+		c.findUnknown(cause)
+	}
+}
+
+// report reports an error of the schema.
+func (c *invalidDocument) report(e *jsonschema.ValidationError) {
+	n, where := c.at(e.InstanceLocation)
+	if n.Refused() {
+		return
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.Type:
+		if pattern := c.schema(e.SchemaURL).Pattern; pattern != nil && n.Value != nil && !pattern.MatchString(n.Raw) {
+			n.wrong = true
+			c.badForm(pattern.String(), n, where) // quotes alone would not help
+			return
+		}
+		c.wrongKind(n, where, k.Want)
+	case *kind.AdditionalProperties:
+		c.unknownFields(e.SchemaURL, n, where)
+	case *kind.Required:
+		c.missing(n, where, k.Missing)
+	case *kind.OneOf:
+		c.oneOf(e, k, n, where)
+	case *kind.AnyOf:
+		c.anyOf(e, n, where)
+	case *kind.Const:
+		c.notIn([]any{k.Want}, n, where)
+	case *kind.Enum:
+		c.notIn(k.Want, n, where)
+	case *kind.Pattern:
+		c.badForm(k.Want, n, where)
+	case *kind.MinItems, *kind.MinProperties, *kind.MinLength:
+		c.fail(n, fmt.Sprintf("%s is empty; expected a value", where), "remove it, or say what is expected")
+	case *kind.Minimum, *kind.Maximum:
+		c.fail(n, fmt.Sprintf("%s is %s; expected an integer of 32 bits", where, n.Describe()), "")
+	case *kind.DependentRequired:
+		c.fail(n.Get(k.Prop), fmt.Sprintf("%s has %s without %s; expected both", where, k.Prop, strings.Join(k.Missing, " and ")), "")
+	default:
+		if len(e.Causes) == 0 {
+			c.fail(n, fmt.Sprintf("%s is %s; expected a value that the JSON Schema allows (%s)", where, n.Describe(), strings.Join(k.KeywordPath(), "/")), "")
+		}
+		for _, cause := range e.Causes {
+			c.report(cause)
+		}
+	}
+}
+
+func (c *invalidDocument) form(pattern string) Form {
+	form := c.forms[pattern]
+	if form.Expected == "" {
+		form.Expected = "a string that matches " + pattern
+	}
+	if form.Hint == nil {
+		form.Hint = func(string) string { return "" }
+	}
+	return form
+}
+
+func (c *invalidDocument) badForm(pattern string, n *Node, where *Path) {
+	form, value := c.form(pattern), n.Describe()
+	if n.Kind == KindText {
+		value = n.quoted()
+	}
+	c.fail(n, fmt.Sprintf("%s is %s; expected %s", where, value, form.Expected), form.Hint(n.Raw))
+}
+
+// wrongKind reports a value that is of none of some JSON types.
+func (c *invalidDocument) wrongKind(n *Node, where *Path, types []string) {
+	n.wrong = true
+	var expected []string
+	for _, one := range types {
+		if name := string(kindOf(one)); !slices.Contains(expected, name) {
+			expected = append(expected, name)
+		}
+	}
+	hint, first := "", kindOf(types[0])
+	switch {
+	case n.Kind == KindNull:
+		hint = "give it a value or remove the field"
+	case len(expected) > 1 || n.private():
+	case first == KindText && n.Value != nil:
+		hint = fmt.Sprintf("put it in quotes: %q", n.Raw)
+	case first == KindList && n.Value != nil:
+		hint = fmt.Sprintf("write [%s]", n.Raw)
+	case n.Kind == KindText && (first == KindBool || first == KindInteger) && (n.Raw == "true" || n.Raw == "false" || Digits(n.Raw)):
+		hint = "write it without quotes"
+	}
+	c.fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.Describe(), strings.Join(expected, " or ")), hint)
+}
+
+// kindOf returns the Kind of a JSON type.
+func kindOf(jsonType string) Kind {
+	kinds := map[string]Kind{"object": KindMapping, "array": KindList, "string": KindText, "boolean": KindBool, "integer": KindInteger, "number": KindNumber}
+	return kinds[jsonType]
+}
+
+// notIn reports a value that is none of some values.
+func (c *invalidDocument) notIn(values []any, n *Node, where *Path) {
+	allowed := make([]string, len(values))
+	for i, value := range values {
+		allowed[i] = fmt.Sprint(value)
+	}
+	name := where.Name()
+	if name == "" || n.Kind != KindText {
+		c.fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.Describe(), oneOf(allowed)), "")
+		return
+	}
+	hint := DidYouMean(n.Raw, allowed)
+	if len(allowed) == 1 && hint == "" {
+		hint = fmt.Sprintf("write %q", allowed[0])
+	}
+	c.fail(n, fmt.Sprintf("unknown %s %s; expected %s", name, n.quoted(), oneOf(allowed)), hint)
+}
+
+func oneOf(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return "one of " + strings.Join(names, ", ")
+}
+
+// missing reports fields that a map must have.
+func (c *invalidDocument) missing(n *Node, where *Path, names []string) {
+	if c.misspelt[n] {
+		return
+	}
+	for _, name := range names {
+		c.fail(n, fmt.Sprintf("%s has no %s; expected one", where, name), fmt.Sprintf("add %q", name+":"))
+	}
+}
+
+// oneOf reports a value that matches none of several schemas, or two.
+func (c *invalidDocument) oneOf(e *jsonschema.ValidationError, k *kind.OneOf, n *Node, where *Path) {
+	var alternatives, types []string
+	var fits []*jsonschema.ValidationError
+	for _, branch := range e.Causes {
+		switch of := innermost(branch).ErrorKind.(type) {
+		case *kind.Type:
+			if len(branch.InstanceLocation) == len(e.InstanceLocation) {
+				types = append(types, of.Want...)
+				continue
+			}
+		case *kind.Required:
+			alternatives = append(alternatives, of.Missing...)
+		}
+		fits = append(fits, branch)
+	}
+	exclusive := len(k.Subschemas) > 0
+	switch {
+	case (exclusive || len(alternatives) > 1) && c.misspelt[n]:
+	case exclusive:
+		c.fail(n, fmt.Sprintf("%s has %s; expected only one of them", where, strings.Join(c.present(e.SchemaURL, n), " and ")), "remove one, or write one entry for each")
+	case len(alternatives) > 1:
+		c.fail(n, fmt.Sprintf("%s has none of %s; expected one", where, strings.Join(alternatives, ", ")), "")
+	case len(fits) > 0:
+		c.report(fits[0])
+	default:
+		c.wrongKind(n, where, types)
+	}
+}
+
+// innermost follows references.
+func innermost(e *jsonschema.ValidationError) *jsonschema.ValidationError {
+	for len(e.Causes) == 1 {
+		if _, ok := e.ErrorKind.(*kind.Reference); !ok {
+			break
+		}
+		e = e.Causes[0]
+	}
+	return e
+}
+
+// present returns the fields of a map that exclude each other.
+func (c *invalidDocument) present(url string, n *Node) []string {
+	var names []string
+	for _, branch := range c.schema(url).OneOf {
+		for _, name := range branch.Required {
+			if n.Has(name) {
+				names = append(names, Quote(name))
+			}
+		}
+	}
+	return names
+}
+
+// anyOf reports a string that is no value of a list and has not one of some forms.
+func (c *invalidDocument) anyOf(e *jsonschema.ValidationError, n *Node, where *Path) {
+	var expected, allowed []string
+	for _, branch := range e.Causes {
+		switch k := branch.ErrorKind.(type) {
+		case *kind.Enum:
+			for _, value := range k.Want {
+				allowed = append(allowed, fmt.Sprint(value))
+			}
+			expected = append(expected, oneOf(allowed))
+		case *kind.Pattern:
+			expected = append(expected, c.form(k.Want).Expected)
+		}
+	}
+	c.fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.quoted(), strings.Join(expected, ", or ")), DidYouMean(n.Raw, allowed))
+}
+
+// unknownFields reports the fields of a map that its schema does not have.
+func (c *invalidDocument) unknownFields(url string, n *Node, where *Path) {
+	schema := c.schema(url)
+	names := slices.Sorted(maps.Keys(schema.Properties))
+	for _, field := range n.Fields {
+		if schema.Properties[field.Name] != nil {
+			continue
+		}
+		field.Key.invalid = true
+		if len(c.problems) > MaxProblems {
+			c.fail(field.Key, "", "") // it is only counted
+			continue
+		}
+		expected, hint := "a field of "+where.String(), DidYouMean(field.Name, names)
+		if hint == "" {
+			expected = oneOf(names)
+			if others := elsewhere(schema, field.Name); len(others) > 0 {
+				hint = fmt.Sprintf("it is a field of %s: move it there", strings.Join(others, " and "))
+			} else if others := elsewhere(c.root, field.Name); len(others) > 0 {
+				hint = fmt.Sprintf("it is a field of %s: check the indentation", strings.Join(others, " and "))
+			}
+		}
+		c.fail(field.Key, fmt.Sprintf("unknown field %s in %s; expected %s", Quote(field.Name), where, expected), hint)
+	}
+}
+
+// schema returns the part of the schema that an error names.
+func (s *Schema) schema(url string) *jsonschema.Schema {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	part, err := s.compiler.Compile(url)
+	if err != nil {
+		return &jsonschema.Schema{}
+	}
+	return part
+}
+
+// elsewhere returns the paths below a schema at which a field of that name exists, "then" and "script.*" below a
+// step for instance, as a suggestion for a field at the wrong depth. Only the paths of the smallest depth are
+// returned.
+func elsewhere(within *jsonschema.Schema, name string) []string {
+	type spot struct {
+		schema *jsonschema.Schema
+		path   string
+	}
+	seen := map[*jsonschema.Schema]bool{}
+	for level := []spot{{within, ""}}; len(level) > 0; {
+		var found []string
+		var next []spot
+		visit := func(fields *jsonschema.Schema, path string) {
+			if seen[fields] {
+				return
+			}
+			seen[fields] = true
+			if fields.Properties[name] != nil && path != "" {
+				found = append(found, strings.TrimPrefix(path, "."))
+			}
+			for _, field := range slices.Sorted(maps.Keys(fields.Properties)) {
+				next = append(next, spot{fields.Properties[field], path + "." + field})
+			}
+		}
+		for _, here := range level {
+			eachMap(here.schema, here.path, visit)
+		}
+		if len(found) > 0 {
+			return found
+		}
+		level = next
+	}
+	return nil
+}
+
+// eachMap calls a function for each map with known fields that a value of a schema is or, without a field between,
+// contains: "[]" is an item of a list, ".*" a value of a map.
+func eachMap(s *jsonschema.Schema, path string, do func(s *jsonschema.Schema, path string)) {
+	if s == nil {
+		return
+	}
+	if len(s.Properties) > 0 && s.AdditionalProperties != nil {
+		do(s, path)
+	}
+	for _, other := range append([]*jsonschema.Schema{s.Ref, s.Then, s.Else}, s.OneOf...) {
+		eachMap(other, path, do)
+	}
+	eachMap(s.Items2020, path+"[]", do)
+	if values, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
+		eachMap(values, path+".*", do)
+	}
+}
