@@ -20,6 +20,8 @@ RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./intern
 # These take minutes with the race detector, and are not about concurrency.
 SLOW        := ^(TestKillMatrix|TestHostileAnswers|TestCatalogueOnObservedServer)$$
 RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
+# $(WITH_RACE) in front of a command lets -race use the C compiler.
+WITH_RACE   := $(if $(RACE),CGO_ENABLED=1)
 # Packages for unit tests of plugins, which work with each supported minor of Kubernetes.
 UNIT        := ./fakes/... ./framework ./framework/harness/... ./framework/matchers/... ./suites/contract/... ./internal/minor/...
 # Tests of what only later minors have: $(call since,MINOR) are the packages that compile with it.
@@ -43,8 +45,12 @@ MODFILES    := $(patsubst %,hack/minors/%.mod,$(MINORS) $(NEXT))
 # Newer versions of other libraries, for released binaries: hack/minors/release.mod.
 LIBS        := github.com/onsi/ginkgo/v2@v2.34.0 github.com/onsi/gomega@v1.44.0 golang.org/x/mod@v0.42.0 \
                golang.org/x/net@v0.59.0 golang.org/x/sync@v0.24.0 golang.org/x/term@v0.47.0
+# Everything but tests with the race detector is compiled without cgo and with -trimpath, as kube-apiserver is:
+# so Go compiles the libraries of Kubernetes once for the command, the server, the tests and the linters.
+export CGO_ENABLED := 0
 # $(call go-on,MINOR) is the go command with the module file of that minor.
-go-on        = GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/hack/minors/$(1).mod" $(GO)
+on           = GOFLAGS="$$($(GO) env GOFLAGS) -trimpath -modfile=$(CURDIR)/hack/minors/$(1).mod"
+go-on        = $(call on,$(1)) $(GO)
 VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
 
 .DEFAULT_GOAL := help
@@ -58,7 +64,7 @@ all: build lint test conformance ## Build, lint, test and run the conformance su
 
 .PHONY: build
 build: ## Build the command: bin/admissiontest, with the libraries of the newest supported Kubernetes.
-	CGO_ENABLED=0 $(call go-on,$(NEWEST)) build -trimpath -o $(BIN) ./cmd/admissiontest
+	$(call go-on,$(NEWEST)) build -o $(BIN) ./cmd/admissiontest
 
 .PHONY: test-assets
 test-assets: build ## Find kube-apiserver and etcd, or build them from Go modules (takes minutes, once).
@@ -67,7 +73,7 @@ test-assets: build ## Find kube-apiserver and etcd, or build them from Go module
 .PHONY: test
 test: test-assets ## Run all tests that do not need a kind cluster.
 	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
-	$(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(call since,$(NEWEST))
+	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(call since,$(NEWEST))
 	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./internal/apiserver/client ./suites/conformance
 
 .PHONY: test-reference
@@ -171,8 +177,9 @@ size: ## Count the lines of each place and the packages, and compare them with t
 lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) run $(GOLANGCI) run ./...
+	$(call go-on,$(NEWEST)) vet ./...
+	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOLANGCI)
+	$(call on,$(NEWEST)) bin/tools/golangci-lint run ./...
 	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: vulncheck
@@ -193,7 +200,7 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 .PHONY: bench
 bench: test-assets ## Measure how long the catalogue takes, and a bare client that does the same amount of work; the rules for webhooks; doctor; and coverage and mutants of a policy.
 	$(GO) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
-	$(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
+	$(WITH_RACE) $(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
 	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkJudge -benchtime 3x ./internal/doctor
 	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkUndecided -benchtime 3x ./internal/policycoverage
 

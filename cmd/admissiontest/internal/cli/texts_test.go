@@ -2,9 +2,9 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +39,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
+	own := packageDir(t)
 	dir := write(t, map[string]string{"mine/one.yaml": scenarioFile("mine.one", "MUST", "fine")})
 	t.Chdir(dir)
 	for name, args := range map[string][]string{
@@ -50,20 +51,20 @@ func TestList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, append([]string{"list"}, args...)...)
 			got.check(t, exit.Pass)
-			t.Chdir(packageDir(t))
+			t.Chdir(own)
 			golden.Compare(t, filepath.Join("testdata", name+".golden"), got.stdout)
 			t.Chdir(dir)
 		})
 	}
 }
 
-// packageDir is the folder of this file.
+// packageDir is the folder of this package, if the test has not changed the working directory.
 func packageDir(t *testing.T) string {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("no caller")
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return filepath.Dir(file)
+	return dir
 }
 
 // A name of the catalogue takes precedence over a file of that name.
