@@ -15,7 +15,7 @@ const module = "github.com/admissiontest/admissiontest"
 func layers() [][]string {
 	return [][]string{
 		{"internal/scope", "internal/celtext"},
-		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/filewatch", "fakes/internal/kinds", "fakes/internal/stack"},
+		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "fakes/internal/kinds", "fakes/internal/stack"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer", "suites/contract/internal/reflection"},
 		{"framework/internal/plugintrace", "internal/engine/infrastructure", "framework/scenario/internal/files", "internal/rule"},
@@ -59,7 +59,6 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/controller-runtime": {"framework/envtest"},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
-		"github.com/fsnotify/fsnotify":   {"internal/filewatch"},
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/progress"},
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
