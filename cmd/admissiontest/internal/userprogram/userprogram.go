@@ -44,8 +44,6 @@ const endLimit = time.Second
 type Program struct {
 	// Command is the program and its arguments. Empty means that there is no program.
 	Command []string
-	// ShowSecrets keeps text that looks like a secret in the log of the program.
-	ShowSecrets bool
 	// Progress is called with a line for people. It must be set before Provider.
 	Progress func(line string)
 
@@ -176,7 +174,7 @@ func (t programTarget) start() (err error) {
 	p.Progress("starting " + strings.Join(p.Command, " "))
 	p.running, err = program.Start(program.Options{
 		Command: p.Command, KubeConfig: t.Optional().KubeConfig, Certificates: p.certificates, Log: p.log,
-		Ended: func(reason error) { p.end(&endedError{p.shown(reason.Error())}) },
+		Ended: func(reason error) { p.end(&endedError{redact.Text(reason.Error())}) },
 	})
 	return err
 }
@@ -254,14 +252,6 @@ func (p *Program) PrintLog(w io.Writer, err error) {
 		return // the error already has the end of the log
 	}
 	if text := p.running.Log(); text != "" {
-		_, _ = fmt.Fprintf(w, "admissiontest: the last output of %s:\n  %s\n", p.Command[0], strings.ReplaceAll(p.shown(text), "\n", "\n  "))
+		_, _ = fmt.Fprintf(w, "admissiontest: the last output of %s:\n  %s\n", p.Command[0], strings.ReplaceAll(redact.Text(text), "\n", "\n  "))
 	}
-}
-
-// shown replaces text that looks like a secret, unless --show-secrets is given.
-func (p *Program) shown(text string) string {
-	if p.ShowSecrets {
-		return text
-	}
-	return redact.Text(text)
 }
