@@ -30,8 +30,8 @@ func layers() [][]string {
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook", "internal/installed"},
 		{"internal/engine", "internal/rbac"},
 		{"internal/providers", "internal/e2e", "internal/policycoverage", "suites/policy/internal/check"},
-		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "suites/conformance/internal/suitetest", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
-		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags", "cmd/admissiontest/internal/userprogram"},
+		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "suites/conformance/internal/suitetest", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
+		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
 	}
@@ -59,11 +59,11 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/controller-runtime": {"framework/envtest"},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
-		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/progress"},
+		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "suites/conformance/internal/suitetest", "hack/importers"},
-		"k8s.io/client-go":               {"internal/installed", "internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
+		"k8s.io/client-go":               {"internal/installed", "internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/installed", "internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},

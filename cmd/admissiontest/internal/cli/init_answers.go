@@ -20,7 +20,6 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/userprogram"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -73,7 +72,7 @@ func (w *webhookInit) trial(ctx context.Context, documents []yaml.MapSlice) (out
 	case err != nil && exit.Code(err) == exit.Usage:
 		return nil, nil, err
 	case err != nil:
-		err = exit.New(exit.Infrastructure, fmt.Errorf("init: run what it found: %w", userprogram.EndedBefore(running, err)))
+		err = exit.New(exit.Infrastructure, fmt.Errorf("init: run what it found: %w", endedBefore(running, err)))
 		f.program.PrintLog(w.Stderr, err)
 		return nil, nil, err
 	}

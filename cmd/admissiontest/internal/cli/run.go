@@ -17,8 +17,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/progress"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/userprogram"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -57,7 +55,7 @@ type runFlags struct {
 	knownFailing      string
 	implementation    []string
 	profile           string
-	program           userprogram.Program
+	program           userProgram
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -75,7 +73,7 @@ also accepts the names of the cases of a PolicyTest.
 
 PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
 administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
-the end. Without --endpoint it is called at ` + userprogram.URL + `. In its arguments,
+the end. Without --endpoint it is called at ` + programURL + `. In its arguments,
 ` + program.CertDirPlaceholder + ` is a folder with a certificate that the API server trusts: tls.crt and tls.key.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
@@ -207,8 +205,8 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.execute(ctx, f, p, func() (progress.Display, target.Provider) {
-		return f.targets(a, progress.New(a.Stderr, len(scenario.Cases(p.options.Scenarios)), a.terminal(a.Stderr)))
+	return a.execute(ctx, f, p, func() (display, target.Provider) {
+		return f.targets(a, newDisplay(a.Stderr, len(scenario.Cases(p.options.Scenarios)), a.terminal(a.Stderr)))
 	})
 }
 
@@ -273,7 +271,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	}
 	if len(f.program.Command) > 0 {
 		services, _ := scenario.WebhookAddresses(selected, project.Objects()...)
-		f.endpoints.DefaultURL = userprogram.URL
+		f.endpoints.DefaultURL = programURL
 		if f.endpoints.DefaultCA, err = f.program.Certify(services); err != nil {
 			return p, err
 		}
@@ -298,7 +296,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 
 // execute carries out a plan. The function show begins to show the progress, and returns the
 // display and the provider of the targets.
-func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (progress.Display, target.Provider)) error {
+func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (display, target.Provider)) error {
 	closeLog, err := f.openReport(ctx)
 	if err != nil {
 		return err
@@ -334,7 +332,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 		result.Claim = &claim
 	}
 	result.Interrupted = runErr != nil && ctx.Err() != nil
-	runErr = userprogram.EndedBefore(running, runErr)
+	runErr = endedBefore(running, runErr)
 	if errors.Is(runErr, engine.ErrFailFast) && ctx.Err() == nil {
 		runErr = nil // the report says that the run is incomplete, and why
 	}
@@ -388,11 +386,11 @@ func (f failFast) Done(outcome report.Outcome) {
 }
 
 // targets returns the provider of the targets, and the progress of a run on it.
-func (f *runFlags) targets(a *app, shown progress.Display) (progress.Display, target.Provider) {
+func (f *runFlags) targets(a *app, shown display) (display, target.Provider) {
 	if a.provider != nil {
 		return shown, a.provider
 	}
-	watched := &watch{Display: shown}
+	watched := &watch{display: shown}
 	logs := ""
 	if f.reportDir != "" {
 		logs = filepath.Join(f.reportDir, "kind-logs")
@@ -420,7 +418,7 @@ func thisEnvironment(began time.Time) *report.Environment {
 
 // watch is a progress that records whether any outcome was a failure, an error or inconclusive.
 type watch struct {
-	progress.Display
+	display
 	failed atomic.Bool
 }
 
@@ -430,7 +428,7 @@ func (w *watch) Done(outcome report.Outcome) {
 	case framework.Fail, framework.Errored, framework.Inconclusive:
 		w.failed.Store(true)
 	}
-	w.Display.Done(outcome)
+	w.display.Done(outcome)
 }
 
 // options returns the engine's options that depend on flags only, and the value of

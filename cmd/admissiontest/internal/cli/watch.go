@@ -14,7 +14,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/progress"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/providers"
@@ -125,7 +124,7 @@ func (w *watchLoop) round(ctx context.Context) {
 	if p.options.Scenarios = w.choose(p.options.Scenarios); len(p.options.Scenarios) == 0 {
 		return
 	}
-	err = w.execute(ctx, &f, p, func() (progress.Display, target.Provider) {
+	err = w.execute(ctx, &f, p, func() (display, target.Provider) {
 		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
 	})
 	if !wasInterrupted(ctx, err) {
