@@ -31,6 +31,7 @@ import (
 
 // runFlags are the flags of the command run.
 type runFlags struct {
+	set               *pflag.FlagSet
 	output            flags.Output
 	selection         flags.Selection
 	target            flags.Target
@@ -121,6 +122,7 @@ func cutProgram(command *cobra.Command, args []string) (before, program []string
 
 // add adds the flags to a command.
 func (f *runFlags) add(command *cobra.Command) {
+	f.set = command.Flags()
 	f.target.Add(command)
 	f.target.AddPlugins(command)
 	f.endpoints.Add(command)
@@ -466,20 +468,11 @@ func (f *runFlags) skipped() (map[string]string, error) {
 
 // rerun returns the command line that runs one scenario again on the same target.
 func (f *runFlags) rerun(s scenario.Scenario) string {
-	var own []string
-	if f.patience != 0 && f.patience != engine.DefaultPatience {
-		own = append(own, "--patience", f.patience.String())
-	}
+	own := []string{"patience", "allow-foreign", "allow-server-flags", "install", "endpoint", "endpoint-ca"}
 	if f.parallel == 1 {
-		own = append(own, "--parallel", "1")
+		own = append(own, "parallel")
 	}
-	for _, namespace := range f.allowForeign {
-		own = append(own, "--allow-foreign", namespace)
-	}
-	for _, name := range f.allowServerFlags {
-		own = append(own, "--allow-server-flags", name)
-	}
-	return shellescape.QuoteCommand(slices.Concat([]string{"admissiontest", "run"}, f.selection.Args(s), own, f.target.Args(), f.install.Args(), f.endpoints.Args(), f.program.Args()))
+	return shellescape.QuoteCommand(slices.Concat([]string{"admissiontest", "run"}, f.selection.Args(s), f.target.Args(f.set), flags.Args(f.set, own...), f.program.Args()))
 }
 
 // saveLimit limits the time to write the report to a ConfigMap.

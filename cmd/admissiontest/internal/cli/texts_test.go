@@ -192,8 +192,8 @@ func TestCatalogue(t *testing.T) {
 // A POSIX shell reads the command line of rerun as the same arguments.
 func TestRerunIsQuoted(t *testing.T) {
 	one := scenario.Scenario{Metadata: scenario.Metadata{Name: "mine.one"}, File: "a b/it's $(id) ~.yaml"}
-	f := &runFlags{selection: flags.Selection{FromFiles: map[string]bool{"mine.one": true}}}
 	command := &cobra.Command{}
+	f := &runFlags{set: command.Flags(), selection: flags.Selection{FromFiles: map[string]bool{"mine.one": true}}}
 	f.target.Add(command)
 	f.endpoints.Add(command)
 	if err := command.ParseFlags([]string{"--kubeconfig", "~/k", "--context", "a'b", "--endpoint", "a/b=https://h"}); err != nil {

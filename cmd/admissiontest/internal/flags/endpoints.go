@@ -107,15 +107,3 @@ func cutEndpoint(flag, text, form string) (name, value string, err error) {
 	}
 	return name, value, nil
 }
-
-// Args returns the same flags for another command line.
-func (f *Endpoints) Args() []string {
-	var args []string
-	for _, text := range f.urls {
-		args = append(args, "--endpoint", text)
-	}
-	for _, text := range f.authorities {
-		args = append(args, "--endpoint-ca", text)
-	}
-	return args
-}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
@@ -137,31 +138,10 @@ func (f *Target) Envtest(progress func(string), ahead bool) *providers.Envtest {
 }
 
 // Args returns the flags that choose the same target in another command line.
-func (f *Target) Args() []string {
-	var args []string
-	for _, flag := range [][2]string{
-		{"--kubeconfig", f.cluster.kubeconfig}, {"--context", f.cluster.context},
-		{"--k8s-version", f.Assets.Version}, {"--assets-dir", f.Assets.Dir},
-		{"--kind-cluster", f.kind.use}, {"--node-image", f.kind.nodeImage}, {"--kind-config", f.kind.file},
-		{"--hook-image", f.transport.image}, {"--hook-source", strings.Join(f.transport.sources, ",")}, {"--hook-address", f.transport.address},
-	} {
-		if flag[1] != "" {
-			args = append(args, flag[0], flag[1])
-		}
-	}
-	for _, one := range f.Assets.Plugins {
-		args = append(args, "--plugin", one.String())
-	}
-	if f.disposable {
-		args = append(args, "--disposable")
-	}
-	if f.ObservePlugins {
-		args = append(args, "--observe-plugins")
-	}
-	if f.transport.mode != "" && f.transport.mode != providers.TransportAuto {
-		args = append(args, "--transport", f.transport.mode)
-	}
-	if f.name == framework.TargetKind || f.name == framework.TargetKubeconfig && f.cluster.kubeconfig == "" && f.cluster.context == "" {
+func (f *Target) Args(set *pflag.FlagSet) []string {
+	args := Args(set, "target", "kubeconfig", "context", "k8s-version", "assets-dir", "kind-cluster", "node-image", "kind-config", "hook-image", "hook-source",
+		"hook-address", "plugin", "disposable", "observe-plugins", "transport")
+	if f.name == framework.TargetKubeconfig && !set.Changed("target") && f.cluster.kubeconfig == "" && f.cluster.context == "" {
 		args = append([]string{"--target", f.name}, args...)
 	}
 	return args
