@@ -15,7 +15,7 @@ const module = "github.com/admissiontest/admissiontest"
 func layers() [][]string {
 	return [][]string{
 		{"internal/scope", "internal/celtext"},
-		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/filewatch", "fakes/internal/kinds", "fakes/internal/stack"},
+		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "fakes/internal/kinds", "fakes/internal/stack"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer", "suites/contract/internal/reflection"},
 		{"framework/internal/plugintrace", "internal/engine/infrastructure", "framework/scenario/internal/files", "internal/rule"},
@@ -30,8 +30,8 @@ func layers() [][]string {
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook", "internal/installed"},
 		{"internal/engine", "internal/rbac"},
 		{"internal/providers", "internal/e2e", "internal/policycoverage", "suites/policy/internal/check"},
-		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "suites/conformance/internal/suitetest", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
-		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags", "cmd/admissiontest/internal/userprogram"},
+		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
+		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
 	}
@@ -59,12 +59,11 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/controller-runtime": {"framework/envtest"},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
-		"github.com/fsnotify/fsnotify":   {"internal/filewatch"},
-		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/progress"},
+		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
-		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "suites/conformance/internal/suitetest", "hack/importers"},
-		"k8s.io/client-go":               {"internal/installed", "internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
+		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
+		"k8s.io/client-go":               {"internal/installed", "internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/installed", "internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},

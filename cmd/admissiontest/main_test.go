@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -29,7 +31,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beCommand) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	os.Exit(testscript.RunMain(m, map[string]func() int{"admissiontest": func() int {
+		main()
+		return 0
+	}}))
 }
 
 // command returns the command as a separate process.
@@ -176,21 +181,6 @@ func TestOnACluster(t *testing.T) {
 		}
 		return stdout
 	}
-	t.Run("pass", func(t *testing.T) {
-		code, stdout, stderr := outcome(run(slow(t, 0, true)))
-		if code != 0 || !strings.Contains(stdout, "2 scenarios: 2 pass") {
-			t.Errorf("code %d\n%s%s", code, stdout, stderr)
-		}
-		if left := clean(t); left != "" {
-			t.Errorf("a run left:\n%s", left)
-		}
-	})
-	t.Run("another expectation", func(t *testing.T) {
-		code, stdout, _ := outcome(run(slow(t, 0, false)))
-		if code != 1 || !strings.Contains(stdout, "fail  mine.slow  MUST\n  requirement  The API server waits for a slow webhook.\n") {
-			t.Errorf("code %d\n%s", code, stdout)
-		}
-	})
 	t.Run("interrupted", func(t *testing.T) {
 		out := t.TempDir()
 		c := run(slow(t, 25*time.Second, true), "--report", out)

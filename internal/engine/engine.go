@@ -14,6 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 	"github.com/admissiontest/admissiontest/internal/pause"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -65,9 +66,6 @@ type Options struct {
 	// ObservePlugins asks for API servers that record the calls of their admission plugins, for
 	// timelines. Otherwise only those do on which a scenario expects such calls: it costs a tenth.
 	ObservePlugins bool
-	// ShowSecrets is true if the outcomes show the data of Secrets, tokens, and the other
-	// values that package redact hides.
-	ShowSecrets bool
 	// Progress receives the stages and outcomes of the run. Nil discards them.
 	Progress Progress
 	// Results is called with the response to each request of a step, and the name of the scenario or case, by several
@@ -225,7 +223,7 @@ func (r *run) report(err error) report.Report {
 	out.ForeignRequests, out.ClosedConnections = r.strangers.Requests, r.strangers.Closed
 	out.NotSeen = r.notSeen.Report()
 	if err != nil {
-		out.Incomplete = report.FirstLine(r.newSecrets().Text(err.Error()))
+		out.Incomplete = report.FirstLine(redact.Text(err.Error()))
 	}
 	return out
 }

@@ -7,14 +7,6 @@ import (
 // What a report does not show is hidden where a string is made of values: see judge.Judge and package evidence.
 // The texts of errors are left, in which a server, a webhook or a file repeats them.
 
-// newSecrets returns an empty set, or nil if everything is shown.
-func (r *run) newSecrets() *redact.Set {
-	if r.options.ShowSecrets {
-		return nil
-	}
-	return &redact.Set{}
-}
-
 // texts returns what replaces each text in the outcome of a scenario before anything else gets it: the report
 // and the progress. A string does not have what is not shown, and has the names that the user wrote instead of
 // those that the run has made of them.
@@ -23,7 +15,7 @@ func (r *run) texts(name string) func(text string) string {
 	c := r.cases[name]
 	r.mu.Unlock()
 	if c == nil { // the scenario was not read
-		return r.newSecrets().Text
+		return redact.Text
 	}
 	return c.Texts()
 }

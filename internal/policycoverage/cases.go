@@ -93,7 +93,7 @@ func findCases(ctx context.Context, options engine.Options, survivors []*mutantR
 	}
 	for _, run := range survivors {
 		for _, r := range tried[run] {
-			if found := r.notices(run); found != nil && (options.ShowSecrets || !r.hasSecrets()) {
+			if found := r.notices(run); found != nil && !r.hasSecrets() {
 				run.into.Survivors[run.survivor].Case = found
 				break
 			}

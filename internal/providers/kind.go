@@ -22,8 +22,6 @@ type Kind struct {
 	// Use is the name of an existing cluster to use instead. It is never deleted. Empty
 	// creates a cluster.
 	Use string
-	// Keep does not delete the cluster that was created.
-	Keep bool
 	// Transport is how the API server reaches the Hooks. The zero value tries what works.
 	Transport Transport
 	// Logs is a directory for the logs of the nodes. They are exported when the target is
@@ -73,7 +71,7 @@ func (k Kind) start(ctx context.Context, found *kind.Cluster, options target.Sta
 	}
 	opened, err := connection{
 		config: config, kind: framework.TargetKind, transport: k.Transport, cluster: found, progress: k.Progress,
-		endpoints: options.Endpoints, foreign: options.AllowForeign, patience: options.Patience, disposable: k.Use == "" && !k.Keep,
+		endpoints: options.Endpoints, foreign: options.AllowForeign, patience: options.Patience, disposable: k.Use == "",
 	}.open(ctx)
 	if err != nil {
 		return nil, err
@@ -89,9 +87,6 @@ func (k Kind) cluster(ctx context.Context) (*kind.Cluster, error) {
 	}
 	options := k.Cluster
 	options.Progress, options.Logs = k.Progress, k.Logs
-	if k.Keep && options.Name == "" {
-		options.Name = kind.GenerateName(kind.Prefix) // the name does not contain a run ID: cleanup keeps it
-	}
 	return kind.Create(ctx, options)
 }
 
@@ -111,18 +106,13 @@ func (k Kind) exportLogs(ctx context.Context, found *kind.Cluster) {
 	}
 }
 
-// end deletes the cluster, unless it existed before or is kept.
+// end deletes the cluster, unless it existed before.
 func (k Kind) end(ctx context.Context, found *kind.Cluster) error {
-	switch {
-	case k.Use != "":
+	if k.Use != "" {
 		return found.Release()
-	case k.Keep:
-		k.Progress(fmt.Sprintf("kind cluster %[1]s is kept: `kind export kubeconfig --name %[1]s` makes kubectl use it, `kind delete cluster --name %[1]s` deletes it", found.Name()))
-		return found.Release()
-	default:
-		k.Progress("deleting kind cluster " + found.Name())
-		return found.Delete(ctx)
 	}
+	k.Progress("deleting kind cluster " + found.Name())
+	return found.Delete(ctx)
 }
 
 // kindTarget is a target whose cluster ends with it.
@@ -132,7 +122,7 @@ type kindTarget struct {
 	cluster  *kind.Cluster
 }
 
-// Close closes the target, and deletes the cluster unless it is kept.
+// Close closes the target, and deletes the cluster unless it existed before.
 func (t *kindTarget) Close(ctx context.Context) error {
 	err := t.clusterTarget.Close(ctx)
 	if t.provider.Failed != nil && t.provider.Failed() || err != nil {

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -12,14 +13,14 @@ import (
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 	"github.com/admissiontest/admissiontest/scenarios"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 	"github.com/admissiontest/admissiontest/suites/conformance/internal/plan"
-	"github.com/admissiontest/admissiontest/suites/conformance/internal/suitetest"
 )
 
 func TestOptionErrors(t *testing.T) {
-	catalogue := suitetest.Scenarios()
+	catalogue := os.DirFS("testdata/fixture")
 	from := func(options conformance.Options) conformance.Options {
 		options.Selection.FS = catalogue
 		return options
@@ -65,10 +66,9 @@ func TestOptionErrors(t *testing.T) {
 	}
 }
 
-// guarded returns the scenarios of the fixture and one with a webhook under test.
+// guarded returns a scenario with a webhook under test.
 func guarded() fstest.MapFS {
-	out := suitetest.Scenarios()
-	out["config.yaml"] = &fstest.MapFile{Data: []byte(`apiVersion: admissiontest.dev/v1alpha1
+	return fstest.MapFS{"config.yaml": {Data: []byte(`apiVersion: admissiontest.dev/v1alpha1
 kind: Scenario
 metadata: {name: one.guarded}
 spec:
@@ -82,12 +82,11 @@ spec:
       webhooks: [{name: guard.example.com, clientConfig: {service: {namespace: guard-system, name: guard}}}]
   when:
     - get: {apiVersion: v1, kind: ConfigMap, name: a}
-`)}
-	return out
+`)}}
 }
 
 func TestJudge(t *testing.T) {
-	fixture := conformance.Selection{FS: suitetest.Scenarios()}
+	fixture := conformance.Selection{FS: os.DirFS("testdata/fixture")}
 	strict, err := conformance.Options{Selection: fixture, Report: conformance.Report{Strict: true}}.Plan(nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -130,8 +129,8 @@ func TestJudge(t *testing.T) {
 
 func TestFailOnUnsupported(t *testing.T) {
 	chosen, err := conformance.Options{
-		Selection: conformance.Selection{FS: suitetest.Scenarios(), Names: []string{"two.unsupported"}}, Report: conformance.Report{FailOnUnsupported: true},
-	}.Plan(&suitetest.Provider{}, nil)
+		Selection: conformance.Selection{FS: os.DirFS("testdata/fixture"), Names: []string{"two.unsupported"}}, Report: conformance.Report{FailOnUnsupported: true},
+	}.Plan(&targettest.Provider{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +169,7 @@ func TestCatalogueHasTiers(t *testing.T) {
 
 // tier returns the tier of one behaviour, or "".
 func tier(t *testing.T, id string) string {
-	fixture := conformance.Selection{FS: suitetest.Scenarios()}
+	fixture := conformance.Selection{FS: os.DirFS("testdata/fixture")}
 	t.Helper()
 	chosen, err := conformance.Options{Selection: fixture}.Plan(nil, nil)
 	if err != nil {
@@ -184,7 +183,7 @@ func tier(t *testing.T, id string) string {
 }
 
 func TestLabels(t *testing.T) {
-	fixture := conformance.Selection{FS: suitetest.Scenarios()}
+	fixture := conformance.Selection{FS: os.DirFS("testdata/fixture")}
 	chosen, err := conformance.Options{Selection: fixture}.Plan(nil, nil)
 	if err != nil {
 		t.Fatal(err)

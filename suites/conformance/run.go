@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -35,9 +34,9 @@ func run(t *testing.T, options Options, provider target.Provider) {
 	result, err := suite.Run(t.Context(), chosen, progress{t}, func(s scenario.Scenario) string {
 		return fmt.Sprintf("go test -run '^%s$/^%s$/^%s$'", regexp.QuoteMeta(t.Name()), regexp.QuoteMeta(s.Area), regexp.QuoteMeta(slug(s)))
 	})
-	for _, area := range areas(chosen) {
-		t.Run(area.name, func(t *testing.T) {
-			for _, s := range area.scenarios {
+	for _, area := range plan.Areas(chosen) {
+		t.Run(area.Name, func(t *testing.T) {
+			for _, s := range area.Scenarios {
 				t.Run(slug(s), func(t *testing.T) { reportOutcome(t, suite, plan.Outcome(result, s)) })
 			}
 		})
@@ -63,25 +62,6 @@ func reportOutcome(t *testing.T, suite *plan.Plan, outcome report.Outcome) {
 
 // slug returns the name of a scenario without its area.
 func slug(s scenario.Scenario) string { return strings.TrimPrefix(s.Metadata.Name, s.Area+".") }
-
-// area is the scenarios of one area.
-type area struct {
-	name      string
-	scenarios []scenario.Scenario
-}
-
-func areas(all []scenario.Scenario) []area {
-	var out []area
-	for _, s := range scenario.Cases(all) {
-		at := slices.IndexFunc(out, func(one area) bool { return one.name == s.Area })
-		if at < 0 {
-			at = len(out)
-			out = append(out, area{name: s.Area})
-		}
-		out[at].scenarios = append(out[at].scenarios, s)
-	}
-	return out
-}
 
 // flagValue returns the value of a flag of go test, or "".
 func flagValue(name string) string {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/suites/conformance/internal/suitetest"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // fixtureVariable, if it is set, makes this test binary run the fixture: a suite on a
@@ -33,13 +33,13 @@ func TestFixture(t *testing.T) {
 		t.Skip("other tests run it")
 	}
 	options := Options{
-		Selection: Selection{FS: suitetest.Scenarios(), Names: suitetest.SelectIn(words), Skip: map[string]string{"two.skipped": "ticket 12"}},
+		Selection: Selection{FS: os.DirFS("testdata/fixture"), Names: list(word(words, "only=")), Skip: map[string]string{"two.skipped": "ticket 12"}},
 		Report: Report{
 			Strict: strings.Contains(words, "strict"), Dir: os.Getenv(reportVariable), KnownFailing: map[string]string{"two.known": "ticket 13"},
 		},
 	}
 	options.Subject.Implementation.Project = "fixture"
-	run(t, options, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: suitetest.VersionIn(words)})
+	run(t, options, &targettest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: word(words, "server=")})
 }
 
 // event is one event of go test -json.
@@ -186,7 +186,7 @@ func TestNothingPasses(t *testing.T) {
 	if got.states[""] != "pass" || got.states["two/unsupported"] != "skip" {
 		t.Errorf("one of several, by -run: %v\n%s", got.states, got.output[""])
 	}
-	got = runFixture(t, "only=one.pass,two.pass v1.99.0", "^TestFixture$")
+	got = runFixture(t, "only=one.pass,two.pass server=v1.99.0", "^TestFixture$")
 	if got.states[""] != "fail" || got.states["one/pass"] != "fail" || !strings.Contains(got.output[""], `the version "v1.99.0"`) {
 		t.Errorf("a version that is not plausible: %v\n%s", got.states, got.output[""])
 	}
@@ -196,7 +196,7 @@ func TestNothingPasses(t *testing.T) {
 func TestRunTwice(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		t.Run(name, func(t *testing.T) {
-			run(t, Options{Selection: Selection{FS: suitetest.Scenarios(), Names: []string{"one.pass"}}}, &suitetest.Provider{})
+			run(t, Options{Selection: Selection{FS: os.DirFS("testdata/fixture"), Names: []string{"one.pass"}}}, &targettest.Provider{})
 		})
 	}
 }
@@ -209,4 +209,19 @@ func TestSlug(t *testing.T) {
 			}
 		})
 	}
+}
+
+// word returns the rest of the first word with a prefix, or "".
+func word(words, prefix string) string {
+	for one := range strings.FieldsSeq(words) {
+		if rest, found := strings.CutPrefix(one, prefix); found {
+			return rest
+		}
+	}
+	return ""
+}
+
+// list returns the items of a list with commas.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }

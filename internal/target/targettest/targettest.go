@@ -1,14 +1,20 @@
 // Package targettest has a target that is no API server, for tests. They embed its types, and replace the
-// methods that matter.
+// methods that matter. A [Provider] provides one that answers by the names of objects.
 package targettest
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -91,3 +97,79 @@ func (Sandbox) Store(context.Context, map[string]any) error { return nil }
 
 // RemoveStored removes nothing.
 func (Sandbox) RemoveStored(context.Context, map[string]any) error { return nil }
+
+// Provider provides a server that answers as the name of the object in a request says: it refuses "refused", answers nothing
+// in time for "open", fails for "broken", and accepts anything else.
+type Provider struct {
+	// Broken makes Start fail, Dies makes the server stop responding.
+	Broken, Dies bool
+	// Server is the version of the server. Empty means v1.36.3.
+	Server string
+}
+
+// Check returns nil.
+func (*Provider) Check(context.Context, []scenario.Scenario) error { return nil }
+
+// Version returns "".
+func (*Provider) Version(context.Context) (string, error) { return "", nil }
+
+// Start returns the server.
+func (p *Provider) Start(context.Context, target.StartOptions) (target.Target, error) {
+	if p.Broken {
+		return nil, errors.New("start fixture: it is broken")
+	}
+	hooks, err := hook.Start(context.Background(), hook.Options{})
+	s := &server{hooks: hooks, dies: p.Dies, version: cmp.Or(p.Server, "v1.36.3")}
+	return serverTarget{Target{Sandbox: s}, s}, err
+}
+
+// server is a target and its Sandbox. It answers as the name of the object says.
+type server struct {
+	Sandbox
+
+	hooks *hook.Server
+	dies  bool
+	// version is what the server reports.
+	version string
+}
+
+func (s *server) Record() *hook.Recording { return s.hooks.Record("fixture") }
+
+func (s *server) Do(_ context.Context, request framework.Request) (framework.Result, error) {
+	if s.dies {
+		return framework.Result{}, fmt.Errorf("fixture: %w", framework.ErrNoResponse)
+	}
+	status := func(code int32) framework.Result {
+		return framework.Result{Status: metav1.Status{Code: code, Message: "by the fixture"}}
+	}
+	switch request.Name {
+	case "refused":
+		return status(http.StatusForbidden), nil
+	case "broken":
+		return framework.Result{}, errors.New("fixture: unknown problem")
+	case "open":
+		return framework.Result{}, fmt.Errorf("fixture: %w", framework.ErrTimeout)
+	default:
+		return status(http.StatusCreated), nil
+	}
+}
+
+// serverTarget is the target of a server.
+type serverTarget struct {
+	Target
+
+	server *server
+}
+
+func (t serverTarget) Info() framework.TargetInfo {
+	return framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: t.server.version}
+}
+
+func (t serverTarget) Alive(context.Context) error {
+	if t.server.dies {
+		return fmt.Errorf("fixture: %w", framework.ErrNoResponse)
+	}
+	return nil
+}
+
+func (t serverTarget) Close(context.Context) error { return t.server.hooks.Close() }

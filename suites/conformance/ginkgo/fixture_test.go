@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 	"github.com/admissiontest/admissiontest/suites/conformance"
-	"github.com/admissiontest/admissiontest/suites/conformance/internal/suitetest"
 )
 
 // fixtureVariable, if it is set, makes this test binary run the fixture: a suite on a
@@ -24,13 +24,28 @@ func TestFixture(t *testing.T) {
 		t.Skip("other tests run it")
 	}
 	options := conformance.Options{
-		Selection: conformance.Selection{FS: suitetest.Scenarios(), Names: suitetest.SelectIn(words), Skip: map[string]string{"two.skipped": "ticket 12"}},
+		Selection: conformance.Selection{FS: os.DirFS("../testdata/fixture"), Names: list(word(words, "only=")), Skip: map[string]string{"two.skipped": "ticket 12"}},
 		Report: conformance.Report{
 			Strict: strings.Contains(words, "strict"), Dir: os.Getenv(reportVariable), KnownFailing: map[string]string{"two.known": "ticket 13"},
 		},
 	}
-	run(t, options, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: suitetest.VersionIn(words)})
+	run(t, options, &targettest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: word(words, "server=")})
 	if strings.Contains(words, "again") {
-		run(t, options, &suitetest.Provider{})
+		run(t, options, &targettest.Provider{})
 	}
+}
+
+// word returns the rest of the first word with a prefix, or "".
+func word(words, prefix string) string {
+	for one := range strings.FieldsSeq(words) {
+		if rest, found := strings.CutPrefix(one, prefix); found {
+			return rest
+		}
+	}
+	return ""
+}
+
+// list returns the items of a list with commas.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }

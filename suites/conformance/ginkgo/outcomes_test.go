@@ -205,7 +205,7 @@ func TestNothingPasses(t *testing.T) {
 	if got.failed || got.states["two.unsupported"] != "skipped" {
 		t.Errorf("one of several: failed %t, states %v\n%s", got.failed, got.states, got.output)
 	}
-	got = runFixture(t, "only=one.pass,two.pass v1.99.0")
+	got = runFixture(t, "only=one.pass,two.pass server=v1.99.0")
 	if !got.failed || got.states["one.pass"] != "failed" || !strings.Contains(got.output, `the version "v1.99.0"`) {
 		t.Errorf("a version that is not plausible: failed %t, states %v\n%s", got.failed, got.states, got.output)
 	}

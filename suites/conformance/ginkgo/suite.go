@@ -86,17 +86,9 @@ type result struct {
 // build builds the tree: a container for each area, a spec for each scenario.
 func (s *specs) build() {
 	ginkgo.SynchronizedBeforeSuite(s.execute, s.receive, ginkgo.GracePeriod(cleanupGrace))
-	var areas []string
-	byArea := map[string][]scenario.Scenario{}
-	for _, one := range scenario.Cases(s.plan.Scenarios) {
-		if byArea[one.Area] == nil {
-			areas = append(areas, one.Area)
-		}
-		byArea[one.Area] = append(byArea[one.Area], one)
-	}
-	for _, area := range areas {
-		ginkgo.Describe(area, func() {
-			for _, one := range byArea[area] {
+	for _, area := range plan.Areas(s.plan.Scenarios) {
+		ginkgo.Describe(area.Name, func() {
+			for _, one := range area.Scenarios {
 				ginkgo.It(one.Metadata.Name, ginkgo.Label(s.plan.Labels(one)...), location(one), func() { s.report(one) })
 			}
 		})

@@ -28,8 +28,7 @@ run in their names, and objects that the journal of the run lists. An object tha
 the label ` + apiserver.RunLabel + ` is not removed. Runs that are
 still alive, which renewed their journal in the last minute, are skipped.
 
-With --target kind: delete the kind clusters that killed runs created on this machine,
-except those that were created with --keep.`,
+With --target kind: delete the kind clusters that killed runs created on this machine.`,
 		Example: "  admissiontest cleanup --kubeconfig kubeconfig\n  admissiontest cleanup --run k3f9x\n  admissiontest cleanup --target kind",
 		Args:    noArguments,
 	}

@@ -111,7 +111,7 @@ func verdictsOf(t *testing.T, stdout string) map[string]framework.Verdict {
 
 // deaf is the guard, except that it allows everything that an API server asks.
 func deaf() http.Handler {
-	next := guard(false)
+	next := guardWebhook(false)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.UserAgent(), "kube-apiserver") {
 			body, _ := io.ReadAll(io.LimitReader(r.Body, 7<<20))
@@ -129,7 +129,7 @@ func TestContractInstalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca, address := installGuard(t, client, "guard", guard(false))
+	ca, address := installGuard(t, client, "guard", guardWebhook(false))
 	untilDenied(t, client)
 	dir := write(t, map[string]string{
 		"ca.crt": string(ca), "webhook.yaml": strings.ReplaceAll(guardConfiguration, "[CREATE]", "[CREATE, DELETE]"),

@@ -36,8 +36,8 @@ webhooks:
     sideEffects: None
 `
 
-// guard denies ConfigMaps whose mode is bad. With forget, it forgets the uid.
-func guard(forget bool) http.Handler {
+// guardWebhook denies ConfigMaps whose mode is bad. With forget, it forgets the uid.
+func guardWebhook(forget bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 7<<20)).Decode(&review)
@@ -81,7 +81,7 @@ func served(t *testing.T, handler http.Handler) []string {
 
 // TestContract: contract has the exit codes and reports of run.
 func TestContract(t *testing.T) {
-	sound, forgetful := served(t, guard(false)), served(t, guard(true))
+	sound, forgetful := served(t, guardWebhook(false)), served(t, guardWebhook(true))
 	for name, test := range map[string]struct {
 		args []string
 		code int

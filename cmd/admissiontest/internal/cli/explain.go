@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -101,49 +100,41 @@ func indent(text string) string {
 }
 
 // testText returns the part of a file that is the test of a scenario, unchanged: from the first key
-// of spec that isTest accepts to the end of the scenario. If the spec is in flow style, as in JSON,
-// it returns the whole file.
+// of spec that isTest accepts to the end of the document. If the spec is in flow style, as in JSON,
+// it returns the whole document.
 func testText(content string, s scenario.Scenario) string {
 	lines := strings.Split(content, "\n")
-	first, last := testLines(content, s)
-	if first < 1 || last > len(lines) || first > last {
-		return content
-	}
-	part := lines[first-1 : last]
-	cut := len(part[0]) - len(strings.TrimLeft(part[0], " "))
-	for i, line := range part {
-		part[i] = strings.TrimPrefix(line, strings.Repeat(" ", cut))
-	}
-	return strings.Join(part, "\n")
-}
-
-// testLines returns the first and the last line of the part that testText returns. They
-// are 0 if there is no such part.
-func testLines(content string, s scenario.Scenario) (first, last int) {
-	file, err := parser.ParseBytes([]byte(content), 0)
-	if err != nil {
-		return 0, 0
-	}
-	last = strings.Count(content, "\n") + 1
-	for _, document := range file.Docs {
-		if first > 0 && document.Start != nil { // the next document ends this one
-			return first, document.Start.Position.Line - 1
+	for i, line := range lines {
+		if strings.HasPrefix(line, "---") && i >= s.Line {
+			lines = lines[:i]
+			break
 		}
-		name, ok := value(value(document.Body, "metadata"), "name").(*ast.StringNode)
-		if !ok || name.Value != s.Metadata.Name {
+	}
+	for i := len(lines) - 1; i >= 0; i-- {
+		if strings.HasPrefix(lines[i], "---") {
+			lines = lines[i+1:]
+			break
+		}
+	}
+	key := regexp.MustCompile(`^( +)([a-zA-Z]+):`)
+	inSpec, depth := false, 0
+	for i, line := range lines {
+		inSpec = inSpec || strings.TrimRight(line, " ") == "spec:"
+		found := key.FindStringSubmatch(line)
+		if !inSpec || found == nil {
 			continue
 		}
-		spec, _ := value(document.Body, "spec").(*ast.MappingNode)
-		if spec == nil || spec.IsFlowStyle {
-			return 0, 0
+		if depth == 0 {
+			depth = len(found[1])
 		}
-		for _, entry := range spec.Values {
-			if first == 0 && isTest(entry.Key.String()) {
-				first = entry.Key.GetToken().Position.Line
+		if len(found[1]) == depth && isTest(found[2]) {
+			for j := range lines {
+				lines[j] = strings.TrimPrefix(lines[j], found[1])
 			}
+			return strings.Join(lines[i:], "\n")
 		}
 	}
-	return first, last
+	return strings.Join(lines, "\n")
 }
 
 // isTest reports whether a key of spec belongs to the test of a scenario. The other keys
@@ -154,16 +145,4 @@ func isTest(key string) bool {
 		return false
 	}
 	return true
-}
-
-// value returns the value of a key of a map, or nil.
-func value(node ast.Node, key string) ast.Node {
-	if mapping, ok := node.(*ast.MappingNode); ok {
-		for _, entry := range mapping.Values {
-			if entry.Key.String() == key {
-				return entry.Value
-			}
-		}
-	}
-	return nil
 }

@@ -7,20 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// githubFlag is the flag --github.
-type githubFlag struct{ on bool }
-
-func (f *githubFlag) flag(command *cobra.Command, a *app) {
-	command.Flags().BoolVar(&f.on, "github", a.env("GITHUB_ACTIONS") == "true", "in GitHub Actions: annotate the lines of scenarios that failed or could not be judged, and write a job summary (default: on if GITHUB_ACTIONS is true)")
-	command.Flags().Lookup("github").DefValue = "false"
-}
-
-// github writes the annotations to standard error, which GitHub reads as it reads standard output, and
+// github annotates the lines of scenarios that failed or could not be judged, in GitHub Actions. It writes the annotations to standard error, which GitHub reads as it reads standard output, and
 // the summary of the job. Nothing of it changes the exit code.
 func (a *app) github(r report.Report) error {
 	err := report.WriteAnnotations(a.raw, r, a.inRepository)

@@ -36,7 +36,7 @@ func TestGitHub(t *testing.T) {
 	}
 	form := regexp.MustCompile(`(?m)^::[^\r\n]*`)
 	in := []string{"GITHUB_ACTIONS=true"}
-	for name, test := range map[string]struct{ env, args []string }{"in GitHub Actions": {env: in}, "by flag": {args: []string{"--github"}}, "JSON": {env: in, args: []string{"-o", "json"}}} {
+	for name, test := range map[string]struct{ env, args []string }{"in GitHub Actions": {env: in}, "JSON": {env: in, args: []string{"-o", "json"}}} {
 		t.Run(name, func(t *testing.T) {
 			got, summary := run(test.env, test.args...)
 			commands := form.FindAllString(strings.ReplaceAll(got.stderr, "\r", "\n"), -1)
@@ -57,7 +57,7 @@ func TestGitHub(t *testing.T) {
 			}
 		})
 	}
-	for name, test := range map[string]struct{ env, args []string }{"outside": {}, "turned off": {env: in, args: []string{"--github=false"}}} {
+	for name, test := range map[string]struct{ env, args []string }{"outside": {}, "turned off": {env: []string{"GITHUB_ACTIONS=false"}}} {
 		t.Run(name, func(t *testing.T) {
 			got, summary := run(test.env, test.args...)
 			if commands := form.FindAllString(got.stderr, -1); len(commands) > 0 || summary != "before\n" {
@@ -71,7 +71,7 @@ func TestGitHub(t *testing.T) {
 func TestGitHubSummaryThatCannotBeWritten(t *testing.T) {
 	dir := write(t, map[string]string{"a.yaml": scenarioFile("mine.a", "MUST", "fine")})
 	var stdout, stderr safe
-	a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: []string{"GITHUB_STEP_SUMMARY=" + dir}}, catalogue: fixture(), provider: &fake{}}
-	code := a.main(t.Context(), []string{"run", dir, "--github"})
+	a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: []string{"GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY=" + dir}}, catalogue: fixture(), provider: &fake{}}
+	code := a.main(t.Context(), []string{"run", dir})
 	result{code, stdout.String(), stderr.String()}.check(t, exit.Pass, "write job summary: open ")
 }

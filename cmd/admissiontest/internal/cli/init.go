@@ -31,7 +31,7 @@ type initFlags struct {
 func (a *app) initCommand() *cobra.Command {
 	f := &initFlags{run: runFlags{selection: a.selection()}}
 	defaults := &cobra.Command{}
-	f.run.add(a, defaults)
+	f.run.add(defaults)
 	command := &cobra.Command{
 		Use:   "init FILE|DIR ... [flags] [-- PROGRAM [ARGUMENT ...]]",
 		Short: "Write a first PolicyTest for policies, or first scenarios for webhooks",

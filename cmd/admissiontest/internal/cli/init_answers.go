@@ -20,7 +20,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/userprogram"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -29,7 +29,7 @@ import (
 
 // answers reports whether the webhooks are served, so that their answers can be written.
 func (f *initFlags) answers() bool {
-	return len(f.run.program.Command) > 0 || len(f.run.endpoints.Args()) > 0
+	return len(f.run.program.Command) > 0 || len(flags.Args(f.run.set, "endpoint", "endpoint-ca")) > 0
 }
 
 // trial runs scenarios. It returns their outcomes, and the last response in each.
@@ -73,7 +73,7 @@ func (w *webhookInit) trial(ctx context.Context, documents []yaml.MapSlice) (out
 	case err != nil && exit.Code(err) == exit.Usage:
 		return nil, nil, err
 	case err != nil:
-		err = exit.New(exit.Infrastructure, fmt.Errorf("init: run what it found: %w", userprogram.EndedBefore(running, err)))
+		err = exit.New(exit.Infrastructure, fmt.Errorf("init: run what it found: %w", endedBefore(running, err)))
 		f.program.PrintLog(w.Stderr, err)
 		return nil, nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/object"
@@ -110,7 +111,7 @@ func (a *app) initWebhooks(ctx context.Context, f *initFlags, folder string, pro
 	if f.version != "" {
 		args = append(args, "--k8s-version", f.version)
 	}
-	command := shellescape.QuoteCommand(slices.Concat(args, f.run.install.Args(), f.run.endpoints.Args(), f.run.program.Args()))
+	command := shellescape.QuoteCommand(slices.Concat(args, flags.Args(f.run.set, "install", "endpoint", "endpoint-ca"), f.run.program.Args()))
 	header := "# Each code, message, warning and object is what the webhooks answer today: check that this is right.\n"
 	if !f.answers() {
 		command, header = command+" -- PROGRAM", ""

@@ -50,7 +50,12 @@ func TestRunInstall(t *testing.T) {
 	if !strings.Contains(got.stderr, "found nothing that decides about requests") {
 		t.Errorf("stderr %q", got.stderr)
 	}
-	if args := strings.Join((&flags.Install{Paths: []string{"a", "b"}}).Args(), " "); args != "--install a --install b" {
-		t.Errorf("the command that runs it again has %q", args)
+	command := (&app{}).runCommand()
+	if err := command.ParseFlags([]string{"--install", "a", "--install", "b", "--plugin", "./c,off", "--plugin", "d", "--patience", "1s", "--disposable=false", "--strict"}); err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Join(flags.Args(command.Flags(), "target", "patience", "install", "plugin", "disposable"), " ")
+	if want := "--patience 1s --install a --install b --plugin ./c,off --plugin d --disposable=false"; args != want {
+		t.Errorf("the command that runs it again has %q, want %q", args, want)
 	}
 }

@@ -20,20 +20,17 @@ import (
 func (a *app) listCommand() *cobra.Command {
 	var out flags.Output
 	chosen := a.selection()
-	var wide, covered bool
+	wide := false
 	command := &cobra.Command{
 		Use:               "list [NAME|AREA|PATTERN|FILE|DIR ...]",
 		Short:             "List scenarios",
 		Long:              "List the scenarios of the catalogue, or those that the arguments select. The arguments\nare the same as for run.",
-		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json\n  admissiontest list --coverage",
+		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json",
 		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.reading(func(_ context.Context, args []string) error {
 			asJSON, err := out.JSON()
 			if err != nil {
 				return err
-			}
-			if covered {
-				return a.listCoverage(args, asJSON)
 			}
 			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
@@ -48,24 +45,7 @@ func (a *app) listCommand() *cobra.Command {
 	chosen.Add(command)
 	out.Add(command)
 	command.Flags().BoolVar(&wide, "wide", false, "also print the requirements")
-	command.Flags().BoolVar(&covered, "coverage", false, "print how many of the behaviours in scenarios/behaviours.tsv the catalogue tests; the arguments are areas of behaviours, such as REINV")
 	return command
-}
-
-// listCoverage prints the coverage of the catalogue.
-func (a *app) listCoverage(areas []string, asJSON bool) error {
-	all, err := scenario.Load(scenario.LoadOptions{FS: a.catalogue})
-	if err != nil {
-		return err
-	}
-	found, err := coverage(all, areas)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return writeJSON(a.Stdout, coverageList{APIVersion: scenario.APIVersion, Kind: "CoverageList", Items: found})
-	}
-	return writeCoverage(a.Stdout, found)
 }
 
 // scenarioList is the output of list -o json. Its keys are frozen, as the keys of a report are.

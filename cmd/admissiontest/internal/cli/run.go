@@ -13,11 +13,10 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/progress"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/userprogram"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -32,18 +31,17 @@ import (
 
 // runFlags are the flags of the command run.
 type runFlags struct {
+	set               *pflag.FlagSet
 	output            flags.Output
 	selection         flags.Selection
 	target            flags.Target
 	endpoints         flags.Endpoints
 	install           flags.Install
 	shard             flags.Shard
-	github            githubFlag
 	failOnUnsupported bool
 	allowForeign      []string
 	allowServerFlags  []string
 	parallel          int
-	isolate           bool
 	patience          time.Duration
 	reportDir         string
 	configMap         configMapFlag
@@ -54,12 +52,11 @@ type runFlags struct {
 	coverage          bool
 	mutants           int
 	mutantSeed        uint64
-	showSecrets       bool
 	skip              []string
 	knownFailing      string
 	implementation    []string
 	profile           string
-	program           userprogram.Program
+	program           userProgram
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -77,7 +74,7 @@ also accepts the names of the cases of a PolicyTest.
 
 PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
 administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
-the end. Without --endpoint it is called at ` + userprogram.URL + `. In its arguments,
+the end. Without --endpoint it is called at ` + programURL + `. In its arguments,
 ` + program.CertDirPlaceholder + ` is a folder with a certificate that the API server trusts: tls.crt and tls.key.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
@@ -106,7 +103,8 @@ the end. Without --endpoint it is called at ` + userprogram.URL + `. In its argu
 		}
 		return a.run(command.Context(), f, args)
 	}
-	f.add(a, command)
+	f.add(command)
+	groupFlags(command)
 	return command
 }
 
@@ -123,16 +121,55 @@ func cutProgram(command *cobra.Command, args []string) (before, program []string
 }
 
 // add adds the flags to a command.
-func (f *runFlags) add(a *app, command *cobra.Command) {
+func (f *runFlags) add(command *cobra.Command) {
+	f.set = command.Flags()
 	f.target.Add(command)
 	f.target.AddPlugins(command)
 	f.endpoints.Add(command)
 	f.install.Add(command)
 	f.shard.Add(command)
-	f.github.flag(command, a)
 	f.selection.Add(command)
 	f.output.Add(command)
 	f.addOwn(command)
+}
+
+// flagGroup are flags that are about the same, in the help of run.
+type flagGroup struct {
+	title string
+	names []string
+}
+
+// flagGroups has all flags of run.
+func flagGroups() []flagGroup {
+	return []flagGroup{
+		{"What runs", []string{"only", "level", "skip", "profile", "shard", "install", "mutants", "mutant-seed", "coverage", "watch"}},
+		{"Where it runs", []string{
+			"target", "k8s-version", "assets-dir", "plugin", "observe-plugins", "kubeconfig", "context", "disposable", "allow-foreign", "transport", "hook-image",
+			"hook-source", "hook-address", "kind-cluster", "kind-config", "node-image", "allow-server-flags",
+		}},
+		{"Your webhooks", []string{"endpoint", "endpoint-ca"}},
+		{"How it runs", []string{"parallel", "patience", "fail-fast"}},
+		{"What fails the run", []string{"strict", "fail-on-unsupported", "known-failing"}},
+		{"What it writes", []string{"output", "verbose", "report", "report-configmap", "implementation"}},
+		{"Help", []string{"help"}},
+	}
+}
+
+// groupFlags makes the help print the flags in groups.
+func groupFlags(command *cobra.Command) {
+	command.InitDefaultHelpFlag()
+	var text strings.Builder
+	for i, group := range flagGroups() {
+		set := pflag.NewFlagSet(group.title, pflag.ContinueOnError)
+		set.SortFlags = false
+		for _, name := range group.names {
+			if flag := command.Flags().Lookup(name); flag != nil {
+				set.AddFlag(flag)
+			}
+		}
+		fmt.Fprintf(&text, "%s:\n%s", strings.Repeat("\n", min(i, 1))+group.title, set.FlagUsages())
+	}
+	command.SetUsageTemplate(strings.Replace(command.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", strings.TrimSpace(text.String()), 1))
 }
 
 // addOwn adds the flags that only run has.
@@ -145,9 +182,8 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(flags.ImplementationKeys(), ", "))
 	set.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces that scenarios may use on an existing cluster although the run did not create them; objects that scenarios create there are removed at the end")
 	set.StringSliceVar(&f.allowServerFlags, "allow-server-flags", nil, "flags of kube-apiserver that scenarios may set although they are not known to be harmless; with some, a scenario can read or write any of your files, or execute a command: see SECURITY.md")
-	set.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
-	set.BoolVar(&f.isolate, "isolate", false, "run one scenario at a time, each without the webhooks and policies of others")
-	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long to wait for asynchronous work of the API server: until it uses what was installed, and in a step")
+	set.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time; 1 runs each without the webhooks and policies of others")
+	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long to wait for asynchronous work of the API server: until it uses what was installed, and in a step; if given, also for the first answer of each webhook under test (default there: 30s)")
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	f.configMap.add(command)
 	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
@@ -157,7 +193,6 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.Uint64Var(&f.mutantSeed, "mutant-seed", 1, "chooses the changes of --mutants, if there are more")
 	set.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	set.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")
-	set.BoolVar(&f.showSecrets, "show-secrets", false, "for local use: show the data of Secrets, tokens and extra fields of users in all output; by default they are (redacted)")
 	set.BoolVar(&f.watch, "watch", false, "run all scenarios, then after each save run those that it affects: the scenarios in the file, those that use it as a givenFile, policy or object, or all scenarios if a plugin or PROGRAM changed. Stop it with an interrupt; the exit code is that of the last run")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
 	_ = errors.Join(command.MarkFlagDirname("report"), command.MarkFlagFilename("known-failing", "yaml", "yml"), command.RegisterFlagCompletionFunc("skip", f.selection.CompleteNames))
@@ -172,8 +207,8 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.execute(ctx, f, p, func() (progress.Display, target.Provider) {
-		return f.targets(a, progress.New(a.Stderr, len(scenario.Cases(p.options.Scenarios)), a.terminal(a.Stderr)))
+	return a.execute(ctx, f, p, func() (display, target.Provider) {
+		return f.targets(a, newDisplay(a.Stderr, len(scenario.Cases(p.options.Scenarios)), a.terminal(a.Stderr)))
 	})
 }
 
@@ -238,10 +273,13 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	}
 	if len(f.program.Command) > 0 {
 		services, _ := scenario.WebhookAddresses(selected, project.Objects()...)
-		f.endpoints.DefaultURL = userprogram.URL
+		f.endpoints.DefaultURL = programURL
 		if f.endpoints.DefaultCA, err = f.program.Certify(services); err != nil {
 			return p, err
 		}
+	}
+	if f.patience != engine.DefaultPatience {
+		f.endpoints.Timeout = f.patience
 	}
 	endpoints, err := f.endpoints.Parse(selected, project.Objects())
 	if err != nil {
@@ -260,7 +298,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 
 // execute carries out a plan. The function show begins to show the progress, and returns the
 // display and the provider of the targets.
-func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (progress.Display, target.Provider)) error {
+func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (display, target.Provider)) error {
 	closeLog, err := f.openReport(ctx)
 	if err != nil {
 		return err
@@ -275,7 +313,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	if f.failFast {
 		options.Progress = failFast{Progress: shown, flags: f, end: end}
 	}
-	f.program.Progress, f.program.ShowSecrets = shown.Line, f.showSecrets
+	f.program.Progress = shown.Line
 	options.Provider = f.program.Provider(targets, end, len(options.Install.Objects()) > 0)
 	result, runErr := engine.Run(running, options)
 	if runErr == nil {
@@ -296,7 +334,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 		result.Claim = &claim
 	}
 	result.Interrupted = runErr != nil && ctx.Err() != nil
-	runErr = userprogram.EndedBefore(running, runErr)
+	runErr = endedBefore(running, runErr)
 	if errors.Is(runErr, engine.ErrFailFast) && ctx.Err() == nil {
 		runErr = nil // the report says that the run is incomplete, and why
 	}
@@ -350,11 +388,11 @@ func (f failFast) Done(outcome report.Outcome) {
 }
 
 // targets returns the provider of the targets, and the progress of a run on it.
-func (f *runFlags) targets(a *app, shown progress.Display) (progress.Display, target.Provider) {
+func (f *runFlags) targets(a *app, shown display) (display, target.Provider) {
 	if a.provider != nil {
 		return shown, a.provider
 	}
-	watched := &watch{Display: shown}
+	watched := &watch{display: shown}
 	logs := ""
 	if f.reportDir != "" {
 		logs = filepath.Join(f.reportDir, "kind-logs")
@@ -382,7 +420,7 @@ func thisEnvironment(began time.Time) *report.Environment {
 
 // watch is a progress that records whether any outcome was a failure, an error or inconclusive.
 type watch struct {
-	progress.Display
+	display
 	failed atomic.Bool
 }
 
@@ -392,14 +430,14 @@ func (w *watch) Done(outcome report.Outcome) {
 	case framework.Fail, framework.Errored, framework.Inconclusive:
 		w.failed.Store(true)
 	}
-	w.Display.Done(outcome)
+	w.display.Done(outcome)
 }
 
 // options returns the engine's options that depend on flags only, and the value of
 // --implementation.
 func (f *runFlags) options() (options engine.Options, implementation *framework.Implementation, err error) {
 	options = engine.Options{
-		Parallel: f.parallel, Isolate: f.isolate, Patience: f.patience, Rerun: f.rerun, ObservePlugins: f.target.ObservePlugins, ShowSecrets: f.showSecrets, AllowForeign: f.allowForeign,
+		Parallel: f.parallel, Isolate: f.parallel == 1, Patience: f.patience, Rerun: f.rerun, ObservePlugins: f.target.ObservePlugins, AllowForeign: f.allowForeign,
 	}
 	if options.Skip, err = f.skipped(); err != nil {
 		return options, nil, err
@@ -430,20 +468,11 @@ func (f *runFlags) skipped() (map[string]string, error) {
 
 // rerun returns the command line that runs one scenario again on the same target.
 func (f *runFlags) rerun(s scenario.Scenario) string {
-	var own []string
-	if f.patience != 0 && f.patience != engine.DefaultPatience {
-		own = append(own, "--patience", f.patience.String())
+	own := []string{"patience", "allow-foreign", "allow-server-flags", "install", "endpoint", "endpoint-ca"}
+	if f.parallel == 1 {
+		own = append(own, "parallel")
 	}
-	if f.isolate {
-		own = append(own, "--isolate")
-	}
-	for _, namespace := range f.allowForeign {
-		own = append(own, "--allow-foreign", namespace)
-	}
-	for _, name := range f.allowServerFlags {
-		own = append(own, "--allow-server-flags", name)
-	}
-	return shellescape.QuoteCommand(slices.Concat([]string{"admissiontest", "run"}, f.selection.Args(s), own, f.target.Args(), f.install.Args(), f.endpoints.Args(), f.program.Args()))
+	return shellescape.QuoteCommand(slices.Concat([]string{"admissiontest", "run"}, f.selection.Args(s), f.target.Args(f.set), flags.Args(f.set, own...), f.program.Args()))
 }
 
 // saveLimit limits the time to write the report to a ConfigMap.
@@ -470,7 +499,7 @@ func (a *app) finish(ctx context.Context, f *runFlags, asJSON bool, result repor
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.strict,
 		}))
 	}
-	if f.github.on {
+	if a.env("GITHUB_ACTIONS") == "true" {
 		if err := a.github(result); err != nil {
 			a.note(err.Error())
 		}

@@ -149,11 +149,11 @@ func TestProgram(t *testing.T) {
 		"ends at once": {nil, []string{"--exit", "7"}, exit.Infrastructure, []string{
 			w.path + " ended before the run (exit status 7); it must serve until it gets SIGTERM", "flag --token is missing", "Bearer (redacted)", "1 not reached",
 		}, []string{"abcdefghij", "context canceled", "does not answer"}},
-		"secrets are shown": {[]string{"--show-secrets"}, []string{"--exit", "0"}, exit.Infrastructure, []string{"(exit status 0)"}, nil},
+		"ends well": {nil, []string{"--exit", "0"}, exit.Infrastructure, []string{"(exit status 0)"}, nil},
 		"crashes in a call": {nil, []string{"--crash-on", "second"}, exit.Infrastructure, []string{
 			"ended before the run (exit status 2)", "panic: a bug", "0 fail", "1 error",
 		}, nil},
-		"does not answer": {[]string{"--endpoint-timeout", "1s"}, []string{"--address", "127.0.0.1:0"}, exit.Infrastructure, []string{
+		"does not answer": {[]string{"--patience", "1s"}, []string{"--address", "127.0.0.1:0"}, exit.Infrastructure, []string{
 			"does not answer within", "connection refused", "the last output of " + w.path + ":",
 		}, nil},
 		"has a child": {nil, []string{"--fork", filepath.Join(t.TempDir(), "child")}, exit.Pass, []string{"1 pass"}, nil},
@@ -211,7 +211,7 @@ func TestProgramByURL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.writeScenario(t, test.scenario)
-			process, said, _ := w.run(t, []string{"--endpoint-timeout", "20s"}, test.arguments...)
+			process, said, _ := w.run(t, []string{"--patience", "20s"}, test.arguments...)
 			_ = process.Run() // the exit code is checked
 			if code := process.ProcessState.ExitCode(); code != test.code || !strings.Contains(said.String(), test.says) {
 				t.Errorf("exit code %d, want %d and %q\n%s", code, test.code, test.says, said)

@@ -13,14 +13,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
 
-// serveFlags are the flags of the command serve.
-type serveFlags struct {
-	flags.Assets
-	noBuild bool
-}
-
 func (a *app) serveCommand() *cobra.Command {
-	f := &serveFlags{}
+	f := &flags.Assets{}
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Start an API server for your own programs and for runs",
@@ -39,18 +33,15 @@ scenarios that need these are unsupported.`,
 	command.RunE = a.action(func(ctx context.Context, _ []string) error { return a.serve(ctx, f, command) })
 	f.Add(command)
 	f.Plugins.Add(command)
-	command.Flags().BoolVar(&f.noBuild, "no-build", false, "if no control-plane binaries are found, fail instead of building them")
 	return command
 }
 
 // serve implements the command serve.
-func (a *app) serve(ctx context.Context, f *serveFlags, command *cobra.Command) (err error) {
+func (a *app) serve(ctx context.Context, f *flags.Assets, command *cobra.Command) (err error) {
 	if flags.Given(command, "plugin") != "" && flags.Given(command, "assets-dir") != "" {
 		return exit.Usagef("--plugin cannot be combined with --assets-dir, whose kube-apiserver is built already")
 	}
-	options := f.Options(a.note)
-	options.NoBuild = f.noBuild
-	binaries, err := binaries.Ensure(ctx, options)
+	binaries, err := binaries.Ensure(ctx, f.Options(a.note))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
@@ -35,6 +36,20 @@ func TestHelp(t *testing.T) {
 	bare.check(t, exit.Pass)
 	if !strings.Contains(bare.stdout, "Available Commands:") {
 		t.Errorf("without arguments, the command prints no help:\n%s", bare.stdout)
+	}
+}
+
+// Each flag of run is in one group of its help, and there are no others.
+func TestFlagGroups(t *testing.T) {
+	var got, want []string
+	for _, group := range flagGroups() {
+		got = append(got, group.names...)
+	}
+	(&app{}).runCommand().Flags().VisitAll(func(flag *pflag.Flag) { want = append(want, flag.Name) })
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the groups have %v\nwant %v", got, want)
 	}
 }
 
@@ -178,16 +193,16 @@ func TestCatalogue(t *testing.T) {
 // A POSIX shell reads the command line of rerun as the same arguments.
 func TestRerunIsQuoted(t *testing.T) {
 	one := scenario.Scenario{Metadata: scenario.Metadata{Name: "mine.one"}, File: "a b/it's $(id) ~.yaml"}
-	f := &runFlags{selection: flags.Selection{FromFiles: map[string]bool{"mine.one": true}}}
 	command := &cobra.Command{}
+	f := &runFlags{set: command.Flags(), selection: flags.Selection{FromFiles: map[string]bool{"mine.one": true}}}
 	f.target.Add(command)
 	f.endpoints.Add(command)
-	if err := command.ParseFlags([]string{"--kubeconfig", "~/k", "--context", "a'b", "--endpoint", "a/b=https://h", "--endpoint-timeout", "2m"}); err != nil {
+	if err := command.ParseFlags([]string{"--kubeconfig", "~/k", "--context", "a'b", "--endpoint", "a/b=https://h"}); err != nil {
 		t.Fatal(err)
 	}
 	line := f.rerun(one)
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\n' "+line).CombinedOutput()
-	want := "admissiontest\nrun\na b/it's $(id) ~.yaml\n--kubeconfig\n~/k\n--context\na'b\n--endpoint\na/b=https://h\n--endpoint-timeout\n2m0s\n"
+	want := "admissiontest\nrun\na b/it's $(id) ~.yaml\n--kubeconfig\n~/k\n--context\na'b\n--endpoint\na/b=https://h\n"
 	if err != nil || string(out) != want {
 		t.Errorf("rerun = %s; a shell reads it as\n%swant\n%s%v", line, out, want, err)
 	}

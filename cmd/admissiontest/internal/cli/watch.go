@@ -14,9 +14,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/progress"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/filewatch"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -35,7 +33,7 @@ type watchLoop struct {
 	*app
 	flags *runFlags
 	args  []string
-	files *filewatch.Watcher
+	files watchedFiles
 	// provider is made again when a plugin has changed. Nil means that it must be made. Envtest is the same, if
 	// it starts API servers on this machine.
 	provider target.Provider
@@ -57,19 +55,14 @@ func (a *app) watch(ctx context.Context, f *runFlags, args []string) (err error)
 	if err := w.check(); err != nil {
 		return err
 	}
-	if w.files, err = filewatch.New(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.closeProvider(), w.files.Close()) }()
+	defer func() { err = errors.Join(err, w.closeProvider()) }()
 	for ctx.Err() == nil {
 		first := w.known == nil
-		if err := w.round(ctx); err != nil {
-			return err
-		}
+		w.round(ctx)
 		if first {
 			a.note("waiting for changes; interrupt to end")
 		}
-		changed, err := w.files.Next(ctx)
+		changed, err := untilInterrupted(ctx, func() ([]string, error) { return w.files.next(ctx) })
 		if err != nil {
 			break
 		}
@@ -98,30 +91,27 @@ func (w *watchLoop) check() error {
 	case f.reportDir != "" && slices.ContainsFunc(w.args, func(arg string) bool { return absolute(arg) == absolute(f.reportDir) }):
 		return exit.Usagef("--report %s is a folder of scenarios, which is watched; want another folder", f.reportDir)
 	}
-	if set := w.set(); len(set.Files)+len(set.Folders) == 0 {
+	if set := w.set(); len(set.files)+len(set.folders) == 0 {
 		return exit.Usagef("--watch: there is nothing to watch; want a FILE or DIR of scenarios, --plugin, --install, or a PROGRAM")
 	}
 	return nil
 }
 
-// round reads the scenarios and runs those that changed. It prints errors in scenarios. It returns
-// an error only if files cannot be watched.
-func (w *watchLoop) round(ctx context.Context) error {
+// round reads the scenarios and runs those that changed. It prints errors in scenarios.
+func (w *watchLoop) round(ctx context.Context) {
 	f := *w.flags
 	opened := opened{paths: map[string]bool{}}
-	if err := w.watchFiles(ctx); err != nil {
-		return err
-	}
+	w.watchFiles(ctx)
 	p, err := untilInterrupted(ctx, func() (plan, error) { return w.plan(&f, w.args, opened.add) })
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // an interrupt ends the loop
+		return
 	}
 	if err != nil { // a file that could not be read, and what it refers to, is still watched
 		maps.Copy(opened.paths, w.opened)
 	}
 	w.opened = opened.paths
-	if unable := w.watchFiles(ctx); unable != nil || ctx.Err() != nil {
-		return unable
+	if w.watchFiles(ctx); ctx.Err() != nil {
+		return
 	}
 	if err != nil {
 		exit.Print(w.Stderr, err)
@@ -129,27 +119,22 @@ func (w *watchLoop) round(ctx context.Context) error {
 		for _, problem := range scenario.Errors(err) { // the scenarios of this file run when it can be read again
 			w.pending[absolute(problem.File)] = true
 		}
-		return nil
+		return
 	}
 	if p.options.Scenarios = w.choose(p.options.Scenarios); len(p.options.Scenarios) == 0 {
-		return nil
+		return
 	}
-	err = w.execute(ctx, &f, p, func() (progress.Display, target.Provider) {
+	err = w.execute(ctx, &f, p, func() (display, target.Provider) {
 		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
 	})
 	if !wasInterrupted(ctx, err) {
 		w.ran(err)
 	}
-	return nil
 }
 
-// watchFiles watches the files of the command line and those that were read. An interrupt is no error.
-func (w *watchLoop) watchFiles(ctx context.Context) error {
-	_, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, w.files.Watch(w.set()) })
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // an interrupt ends the loop
-	}
-	return err
+// watchFiles watches the files of the command line and those that were read, unless an interrupt ends it.
+func (w *watchLoop) watchFiles(ctx context.Context) {
+	_, _ = untilInterrupted(ctx, func() (bool, error) { return w.files.watch(w.set()), nil })
 }
 
 // wasInterrupted reports whether an interrupt ended a run before all its scenarios were done. An
@@ -254,13 +239,13 @@ func (w *watchLoop) closeProvider() error {
 }
 
 // set returns the files to watch.
-func (w *watchLoop) set() filewatch.Set {
-	var set filewatch.Set
+func (w *watchLoop) set() fileSet {
+	var set fileSet
 	add := func(path string, extensions ...string) {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			set.Folders = append(set.Folders, filewatch.Folder{Path: absolute(path), Extensions: extensions})
+			set.folders = append(set.folders, watchedFolder{absolute(path), extensions})
 		} else {
-			set.Files = append(set.Files, absolute(path))
+			set.files = append(set.files, absolute(path))
 		}
 	}
 	_, paths := flags.SortArguments(w.args, nil)
@@ -274,10 +259,10 @@ func (w *watchLoop) set() filewatch.Set {
 		add(found)
 	}
 	for path := range w.opened {
-		set.Files = append(set.Files, absolute(path))
+		set.files = append(set.files, absolute(path))
 	}
 	if w.flags.reportDir != "" {
-		set.Except = []string{absolute(w.flags.reportDir)}
+		set.except = []string{absolute(w.flags.reportDir)}
 	}
 	return set
 }
@@ -285,17 +270,14 @@ func (w *watchLoop) set() filewatch.Set {
 // forAll reports whether all scenarios must run because of a changed file: a file of a plugin, a
 // file of --install, or the program. For a file of a plugin, the API server is built again.
 func (w *watchLoop) forAll(path string) bool {
-	below := func(folder string) bool {
-		within, err := filepath.Rel(resolved(folder), resolved(path))
-		return err == nil && filepath.IsLocal(within)
-	}
-	if slices.Contains(goExtensions(), filepath.Ext(path)) && slices.ContainsFunc(w.pluginFolders(), below) {
+	within := func(folder string) bool { return below(resolved(folder), resolved(path)) }
+	if slices.Contains(goExtensions(), filepath.Ext(path)) && slices.ContainsFunc(w.pluginFolders(), within) {
 		if err := w.closeProvider(); err != nil {
 			w.note(err.Error())
 		}
 		return true
 	}
-	return slices.ContainsFunc(w.flags.install.Paths, below) || resolved(path) == resolved(w.programFile())
+	return slices.ContainsFunc(w.flags.install.Paths, within) || resolved(path) == resolved(w.programFile())
 }
 
 // goExtensions returns the extensions of the files of a plugin. Other files in the folder of a

@@ -19,7 +19,8 @@ import (
 // Endpoints are the flags that say where webhooks under test are called.
 type Endpoints struct {
 	urls, authorities []string
-	timeout           time.Duration
+	// Timeout is how long to wait for the first answer of each webhook under test. 0 means the default of framework.Endpoint.
+	Timeout time.Duration
 	// DefaultURL is the URL for Services without --endpoint. Empty means that there is none.
 	DefaultURL string
 	// DefaultCA has the certificates, in PEM, for loopback addresses without --endpoint-ca. If it is not
@@ -27,15 +28,11 @@ type Endpoints struct {
 	DefaultCA []byte
 }
 
-// defaultEndpointTimeout is the default of --endpoint-timeout, which is that of framework.Endpoint.
-const defaultEndpointTimeout = 30 * time.Second
-
-// Add adds --endpoint, --endpoint-ca and --endpoint-timeout to a command.
+// Add adds --endpoint and --endpoint-ca to a command.
 func (f *Endpoints) Add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL instead of the Service that the configuration of your webhook names")
 	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE or HOST:PORT=FILE: PEM certificates for each clientConfig that has that Service or URL, and no caBundle")
-	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 
 // Parse parses the flags. It returns an error for a Service or host that neither the selected scenarios
@@ -68,9 +65,6 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 		one.CABundle = append(one.CABundle, content...)
 		endpoints[name] = one
 	}
-	if f.timeout <= 0 {
-		return nil, exit.Usagef("--endpoint-timeout %s: want a time such as 2m", f.timeout)
-	}
 	services, hosts := scenario.WebhookAddresses(selected, manifests...)
 	for _, name := range append(services, hosts...) {
 		one := endpoints[name]
@@ -80,9 +74,7 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 		if len(one.CABundle) == 0 && isLoopback(cmp.Or(one.URL, "https://"+name)) {
 			one.CABundle = f.DefaultCA
 		}
-		if f.timeout != defaultEndpointTimeout {
-			one.Timeout = f.timeout
-		}
+		one.Timeout = f.Timeout
 		if one.URL != "" || one.Timeout != 0 && strings.Contains(name, "/") || one.CABundle != nil {
 			endpoints[name] = one
 		}
@@ -114,19 +106,4 @@ func cutEndpoint(flag, text, form string) (name, value string, err error) {
 		return "", "", exit.Usagef("%s %q: want %s", flag, text, form)
 	}
 	return name, value, nil
-}
-
-// Args returns the same flags for another command line.
-func (f *Endpoints) Args() []string {
-	var args []string
-	for _, text := range f.urls {
-		args = append(args, "--endpoint", text)
-	}
-	for _, text := range f.authorities {
-		args = append(args, "--endpoint-ca", text)
-	}
-	if f.timeout != defaultEndpointTimeout && f.timeout != 0 {
-		args = append(args, "--endpoint-timeout", f.timeout.String())
-	}
-	return args
 }

@@ -19,11 +19,11 @@ func TestEndpointTimeout(t *testing.T) {
 		"metadata": map[string]any{"name": "a"}, "webhooks": []any{webhook("one"), webhook("two")},
 	}}}}}
 	for timeout, want := range map[time.Duration]map[string]framework.Endpoint{
-		defaultEndpointTimeout: {"guard-system/one": {URL: "https://h"}},
-		2 * time.Minute:        {"guard-system/one": {URL: "https://h", Timeout: 2 * time.Minute}, "guard-system/two": {Timeout: 2 * time.Minute}},
+		0:               {"guard-system/one": {URL: "https://h"}},
+		2 * time.Minute: {"guard-system/one": {URL: "https://h", Timeout: 2 * time.Minute}, "guard-system/two": {Timeout: 2 * time.Minute}},
 	} {
 		t.Run(timeout.String(), func(t *testing.T) {
-			f := Endpoints{urls: []string{"guard-system/one=https://h"}, timeout: timeout}
+			f := Endpoints{urls: []string{"guard-system/one=https://h"}, Timeout: timeout}
 			got, err := f.Parse(selected, nil)
 			if err != nil || len(got) != len(want) {
 				t.Errorf("%s: got %v, %v; want %v", timeout, got, err, want)

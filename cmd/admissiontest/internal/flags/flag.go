@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Complete registers the values of a flag for shell completion.
@@ -22,4 +23,32 @@ func Given(command *cobra.Command, names ...string) string {
 		}
 	}
 	return strings.Join(found, " and ")
+}
+
+// Args returns those of the named flags that a command line sets, for another command line.
+func Args(set *pflag.FlagSet, names ...string) []string {
+	var args []string
+	for _, name := range names {
+		flag := set.Lookup(name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		switch value := flag.Value.(type) {
+		case *Plugins:
+			for _, one := range *value {
+				args = append(args, "--"+name, one.String())
+			}
+		case pflag.SliceValue:
+			for _, one := range value.GetSlice() {
+				args = append(args, "--"+name, one)
+			}
+		default:
+			if value.Type() != "bool" {
+				args = append(args, "--"+name, value.String())
+			} else {
+				args = append(args, strings.TrimSuffix("--"+name+"="+value.String(), "=true"))
+			}
+		}
+	}
+	return args
 }

@@ -33,12 +33,3 @@ func (f *Install) Project(note func(line string)) (*shipped.Project, error) {
 	}
 	return project, nil
 }
-
-// Args returns the same flags for another command line.
-func (f *Install) Args() []string {
-	var args []string
-	for _, path := range f.Paths {
-		args = append(args, "--install", path)
-	}
-	return args
-}

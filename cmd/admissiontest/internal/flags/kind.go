@@ -13,23 +13,21 @@ import (
 
 // kindFlags choose a kind cluster.
 type kindFlags struct {
-	keep                 bool
 	use, nodeImage, file string
 }
 
-// add adds --kind-cluster, --node-image, --kind-config and --keep to a command.
+// add adds --kind-cluster, --node-image and --kind-config to a command.
 func (f *kindFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.use, "kind-cluster", "", "with --target kind: use this cluster, and do not delete it (default: create one)")
 	flags.StringVar(&f.nodeImage, "node-image", "", "with --target kind: image of the nodes (default: kind's, or kindest/node of --k8s-version)")
 	flags.StringVar(&f.file, "kind-config", "", "with --target kind: file with a kind configuration")
-	flags.BoolVar(&f.keep, "keep", false, "with --target kind: do not delete the cluster that the run creates")
 	_ = command.MarkFlagFilename("kind-config", "yaml", "yml")
 }
 
 // check returns an error for flags that do not fit together. Version is the value of --k8s-version.
 func (f *kindFlags) check(version string, given func(names ...string) string) error {
-	if flags := given("node-image", "kind-config", "keep", "k8s-version"); given("kind-cluster") != "" && flags != "" {
+	if flags := given("node-image", "kind-config", "k8s-version"); given("kind-cluster") != "" && flags != "" {
 		return exit.Usagef("%s cannot be combined with --kind-cluster, which uses an existing cluster and does not delete it", flags)
 	}
 	if given("kind-cluster") != "" && f.use == "" {

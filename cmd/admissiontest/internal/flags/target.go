@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
@@ -26,7 +27,6 @@ type Target struct {
 	cluster   Cluster
 	kind      kindFlags
 	transport transportFlags
-	noBuild   bool
 	// disposable is providers.Kubeconfig.Disposable.
 	disposable bool
 }
@@ -48,7 +48,6 @@ func (f *Target) Add(command *cobra.Command) {
 	f.transport.add(command)
 	f.kind.add(command)
 	f.Assets.Add(command)
-	command.Flags().BoolVar(&f.noBuild, "no-build", false, "if no control-plane binaries are found, fail instead of building them")
 }
 
 // AddPlugins adds --plugin and --observe-plugins to a command.
@@ -61,7 +60,7 @@ func (f *Target) AddPlugins(command *cobra.Command) {
 // used with the target.
 func (f *Target) Check(command *cobra.Command) error {
 	given := func(names ...string) string { return Given(command, names...) }
-	ofCluster, ofKind := given("kubeconfig", "context", "disposable", "report-configmap"), given("kind-cluster", "node-image", "kind-config", "keep")
+	ofCluster, ofKind := given("kubeconfig", "context", "disposable", "report-configmap"), given("kind-cluster", "node-image", "kind-config")
 	switch {
 	case f.name == "" && ofCluster != "":
 		f.name = framework.TargetKubeconfig
@@ -73,7 +72,7 @@ func (f *Target) Check(command *cobra.Command) error {
 	conflict := func(flags, with string) error {
 		return exit.Usagef("%s cannot be combined with %s", flags, with)
 	}
-	ofEnvtest := given("assets-dir", "no-build", "observe-plugins", "plugin")
+	ofEnvtest := given("assets-dir", "observe-plugins", "plugin")
 	switch f.name {
 	case framework.TargetEnvtest:
 		if ofCluster != "" {
@@ -89,7 +88,7 @@ func (f *Target) Check(command *cobra.Command) error {
 			return conflict(flags, "--target envtest, whose API server runs on this machine and has no pods")
 		}
 	case framework.TargetKubeconfig:
-		if flags := given("k8s-version", "assets-dir", "no-build", "observe-plugins", "plugin"); flags != "" {
+		if flags := given("k8s-version", "assets-dir", "observe-plugins", "plugin"); flags != "" {
 			return conflict(flags, "a kubeconfig, whose API server runs already")
 		}
 		if ofKind != "" {
@@ -122,7 +121,7 @@ func (f *Target) Provider(progress func(string), logs string, failed func() bool
 		return from
 	case framework.TargetKind:
 		return providers.Kind{
-			Cluster: kind.Options{NodeImage: f.kind.image(f.Assets.Version), Config: f.kind.file}, Use: f.kind.use, Keep: f.kind.keep,
+			Cluster: kind.Options{NodeImage: f.kind.image(f.Assets.Version), Config: f.kind.file}, Use: f.kind.use,
 			Transport: f.transport.options(), Logs: logs, Failed: failed, Progress: progress,
 		}
 	}
@@ -135,37 +134,14 @@ func (f *Target) Envtest(progress func(string), ahead bool) *providers.Envtest {
 	if f.name != framework.TargetEnvtest {
 		return nil
 	}
-	options := f.Assets.Options(progress)
-	options.NoBuild = f.noBuild
-	return providers.NewEnvtest(providers.EnvtestOptions{Assets: options, ObservePlugins: f.ObservePlugins, Ahead: ahead, Progress: progress})
+	return providers.NewEnvtest(providers.EnvtestOptions{Assets: f.Assets.Options(progress), ObservePlugins: f.ObservePlugins, Ahead: ahead, Progress: progress})
 }
 
 // Args returns the flags that choose the same target in another command line.
-func (f *Target) Args() []string {
-	var args []string
-	for _, flag := range [][2]string{
-		{"--kubeconfig", f.cluster.kubeconfig}, {"--context", f.cluster.context},
-		{"--k8s-version", f.Assets.Version}, {"--assets-dir", f.Assets.Dir},
-		{"--kind-cluster", f.kind.use}, {"--node-image", f.kind.nodeImage}, {"--kind-config", f.kind.file},
-		{"--hook-image", f.transport.image}, {"--hook-source", strings.Join(f.transport.sources, ",")}, {"--hook-address", f.transport.address},
-	} {
-		if flag[1] != "" {
-			args = append(args, flag[0], flag[1])
-		}
-	}
-	for _, one := range f.Assets.Plugins {
-		args = append(args, "--plugin", one.String())
-	}
-	if f.disposable {
-		args = append(args, "--disposable")
-	}
-	if f.ObservePlugins {
-		args = append(args, "--observe-plugins")
-	}
-	if f.transport.mode != "" && f.transport.mode != providers.TransportAuto {
-		args = append(args, "--transport", f.transport.mode)
-	}
-	if f.name == framework.TargetKind || f.name == framework.TargetKubeconfig && f.cluster.kubeconfig == "" && f.cluster.context == "" {
+func (f *Target) Args(set *pflag.FlagSet) []string {
+	args := Args(set, "target", "kubeconfig", "context", "k8s-version", "assets-dir", "kind-cluster", "node-image", "kind-config", "hook-image", "hook-source",
+		"hook-address", "plugin", "disposable", "observe-plugins", "transport")
+	if f.name == framework.TargetKubeconfig && !set.Changed("target") && f.cluster.kubeconfig == "" && f.cluster.context == "" {
 		args = append([]string{"--target", f.name}, args...)
 	}
 	return args

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -13,6 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
+	"github.com/admissiontest/admissiontest/scenarios"
 )
 
 // Plan is the selected scenarios and how to run them.
@@ -117,4 +119,56 @@ func Outcome(r report.Report, s scenario.Scenario) report.Outcome {
 		Requirement: s.Spec.Requirement, Source: s.Spec.Source, File: s.File,
 		Reason: "the engine did not run the scenario, although the test framework selected it: this is a bug of admissiontest",
 	}
+}
+
+// allTiers are the tiers of behaviours, from the one that needs the least to the one that
+// needs the most.
+func allTiers() []string { return []string{"T0", "T0h", "T0k", "T1", "T2"} }
+
+// Tiers returns the tier of each behaviour.
+func Tiers() (map[string]string, error) {
+	list, err := scenarios.Behaviours()
+	out := make(map[string]string, len(list))
+	for _, behaviour := range list {
+		out[behaviour.ID] = behaviour.Tier
+	}
+	return out, err
+}
+
+// Labels returns labels for a scenario: its area, its level, the highest tier of its
+// behaviours if it is known, and the IDs of the behaviours.
+func (p *Plan) Labels(s scenario.Scenario) []string {
+	var out []string
+	if s.Area != "" {
+		out = append(out, s.Area)
+	}
+	out = append(out, string(s.Spec.Level))
+	highest := -1
+	for _, id := range s.Spec.Behaviours {
+		highest = max(highest, slices.Index(allTiers(), p.Tiers[id]))
+	}
+	if highest >= 0 {
+		out = append(out, allTiers()[highest])
+	}
+	return append(out, s.Spec.Behaviours...)
+}
+
+// Area has the scenarios of one area.
+type Area struct {
+	Name      string
+	Scenarios []scenario.Scenario
+}
+
+// Areas groups scenarios and cases by area, in their order.
+func Areas(all []scenario.Scenario) []Area {
+	var out []Area
+	for _, s := range scenario.Cases(all) {
+		at := slices.IndexFunc(out, func(one Area) bool { return one.Name == s.Area })
+		if at < 0 {
+			at = len(out)
+			out = append(out, Area{Name: s.Area})
+		}
+		out[at].Scenarios = append(out[at].Scenarios, s)
+	}
+	return out
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package userprogram
+package cli
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ func TestProgramStartsAfterInstallation(t *testing.T) {
 		"an installation fails":  {installs: true, fails: errors.New("no")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &Program{Command: []string{"sleep", "1000"}, Progress: func(string) {}}
+			p := &userProgram{Command: []string{"sleep", "1000"}, Progress: func(string) {}}
 			provider := p.Provider(bareTarget{fails: test.fails}, func(error) {}, test.installs)
 			target, err := provider.Start(t.Context(), target.StartOptions{})
 			if err != nil {
@@ -68,7 +68,7 @@ func TestProgramStartsAfterInstallation(t *testing.T) {
 
 // The certificate is valid for this machine and for the Services, and stays the same for the same Services.
 func TestCertify(t *testing.T) {
-	p := &Program{Command: []string{"sleep"}}
+	p := &userProgram{Command: []string{"sleep"}}
 	authorities, err := p.Certify([]string{"guard-system/guard"})
 	if err != nil {
 		t.Fatal(err)
@@ -90,14 +90,14 @@ func TestCertify(t *testing.T) {
 	if err != nil || !bytes.Equal(authorities, again) {
 		t.Errorf("another certificate for the same Services: %v", err)
 	}
-	if authorities, err := (&Program{}).Certify(nil); authorities != nil || err != nil {
+	if authorities, err := (&userProgram{}).Certify(nil); authorities != nil || err != nil {
 		t.Errorf("without a program: got %s, %v", authorities, err)
 	}
 }
 
 // A program that prints without end does not fill the disk.
 func TestLongLog(t *testing.T) {
-	p := &Program{Command: []string{"sh", "-c", `echo first; head -c 20000000 /dev/zero | tr '\0' x; echo; echo last`}, Progress: func(string) {}}
+	p := &userProgram{Command: []string{"sh", "-c", `echo first; head -c 20000000 /dev/zero | tr '\0' x; echo; echo last`}, Progress: func(string) {}}
 	dir := t.TempDir()
 	finish, err := p.OpenLog(dir)
 	if err != nil {

@@ -1,6 +1,4 @@
-// Package userprogram runs the program after "--" on the command line while scenarios run. The
-// program serves the webhooks under test.
-package userprogram
+package cli
 
 import (
 	"context"
@@ -25,9 +23,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// URL is where the program serves if there is no --endpoint: the default port of controller-runtime's
+// programURL is where the program serves if there is no --endpoint: the default port of controller-runtime's
 // webhook server.
-const URL = "https://127.0.0.1:9443"
+const programURL = "https://127.0.0.1:9443"
 
 // logFile is the file with the log of the program, in the folder of --report. It has the first and the last bytes
 // of what the program printed, up to logSize each.
@@ -40,12 +38,10 @@ const (
 // ends, its connections close a moment before the process ends.
 const endLimit = time.Second
 
-// Program is the program after "--". The zero value means that there is no program.
-type Program struct {
+// userProgram is the program after "--", which serves the webhooks under test while scenarios run. The zero value means that there is no program.
+type userProgram struct {
 	// Command is the program and its arguments. Empty means that there is no program.
 	Command []string
-	// ShowSecrets keeps text that looks like a secret in the log of the program.
-	ShowSecrets bool
 	// Progress is called with a line for people. It must be set before Provider.
 	Progress func(line string)
 
@@ -63,7 +59,7 @@ type Program struct {
 }
 
 // Args returns the program for another command line.
-func (p *Program) Args() []string {
+func (p *userProgram) Args() []string {
 	if len(p.Command) == 0 {
 		return nil
 	}
@@ -72,7 +68,7 @@ func (p *Program) Args() []string {
 
 // Certify makes the serving certificate that the program can use, and returns the certificates to trust.
 // It is valid for this machine, and for the Services, as NAMESPACE/NAME.
-func (p *Program) Certify(services []string) (authorities []byte, err error) {
+func (p *userProgram) Certify(services []string) (authorities []byte, err error) {
 	if len(p.Command) == 0 {
 		return nil, nil
 	}
@@ -93,7 +89,7 @@ func (p *Program) Certify(services []string) (authorities []byte, err error) {
 }
 
 // Check returns a usage error if the program cannot be run, or cannot be used with the scenarios.
-func (p *Program) Check(selected []scenario.Scenario, skip map[string]string) error {
+func (p *userProgram) Check(selected []scenario.Scenario, skip map[string]string) error {
 	if len(p.Command) == 0 {
 		return nil
 	}
@@ -114,7 +110,7 @@ func (p *Program) Check(selected []scenario.Scenario, skip map[string]string) er
 
 // OpenLog opens the file for the log of the program in the folder of a report. The returned
 // function closes it.
-func (p *Program) OpenLog(dir string) (func() error, error) {
+func (p *userProgram) OpenLog(dir string) (func() error, error) {
 	if len(p.Command) == 0 || dir == "" {
 		return func() error { return nil }, nil
 	}
@@ -134,7 +130,7 @@ func (p *Program) OpenLog(dir string) (func() error, error) {
 
 // Provider returns a provider that also starts the program, if there is one. Installs says whether
 // the run installs objects before the first scenario. End ends the run.
-func (p *Program) Provider(targets target.Provider, end context.CancelCauseFunc, installs bool) target.Provider {
+func (p *userProgram) Provider(targets target.Provider, end context.CancelCauseFunc, installs bool) target.Provider {
 	if len(p.Command) == 0 {
 		return targets
 	}
@@ -146,7 +142,7 @@ func (p *Program) Provider(targets target.Provider, end context.CancelCauseFunc,
 // objects for the run are installed: a controller needs its CustomResourceDefinitions.
 type withProgram struct {
 	target.Provider
-	program *Program
+	program *userProgram
 }
 
 // Start starts the target, and the program if it is the default server.
@@ -168,7 +164,7 @@ func (w withProgram) Start(ctx context.Context, options target.StartOptions) (ta
 // programTarget is a target beside which the program runs.
 type programTarget struct {
 	target.Target
-	program *Program
+	program *userProgram
 }
 
 func (t programTarget) start() (err error) {
@@ -176,7 +172,7 @@ func (t programTarget) start() (err error) {
 	p.Progress("starting " + strings.Join(p.Command, " "))
 	p.running, err = program.Start(program.Options{
 		Command: p.Command, KubeConfig: t.Optional().KubeConfig, Certificates: p.certificates, Log: p.log,
-		Ended: func(reason error) { p.end(&endedError{p.shown(reason.Error())}) },
+		Ended: func(reason error) { p.end(&endedError{redact.Text(reason.Error())}) },
 	})
 	return err
 }
@@ -214,7 +210,7 @@ func (t programTarget) Close(ctx context.Context) error {
 // programSandbox is a Sandbox whose webhooks the program serves.
 type programSandbox struct {
 	target.Sandbox
-	program *Program
+	program *userProgram
 }
 
 // Do sends a Request. If the program did not answer a call, Do waits up to endLimit for the end of
@@ -239,9 +235,9 @@ type endedError struct{ text string }
 // Error has the end of the log of the program.
 func (e *endedError) Error() string { return e.text }
 
-// EndedBefore returns the error of a run. If the program ended before the run, it returns that as
+// endedBefore returns the error of a run. If the program ended before the run, it returns that as
 // the cause.
-func EndedBefore(run context.Context, err error) error {
+func endedBefore(run context.Context, err error) error {
 	if ended := (*endedError)(nil); errors.As(context.Cause(run), &ended) {
 		return ended
 	}
@@ -249,19 +245,11 @@ func EndedBefore(run context.Context, err error) error {
 }
 
 // PrintLog writes the end of the log of the program, after a run that did not pass.
-func (p *Program) PrintLog(w io.Writer, err error) {
+func (p *userProgram) PrintLog(w io.Writer, err error) {
 	if ended := (*endedError)(nil); p.running == nil || err == nil || errors.As(err, &ended) {
 		return // the error already has the end of the log
 	}
 	if text := p.running.Log(); text != "" {
-		_, _ = fmt.Fprintf(w, "admissiontest: the last output of %s:\n  %s\n", p.Command[0], strings.ReplaceAll(p.shown(text), "\n", "\n  "))
+		_, _ = fmt.Fprintf(w, "admissiontest: the last output of %s:\n  %s\n", p.Command[0], strings.ReplaceAll(redact.Text(text), "\n", "\n  "))
 	}
-}
-
-// shown replaces text that looks like a secret, unless --show-secrets is given.
-func (p *Program) shown(text string) string {
-	if p.ShowSecrets {
-		return text
-	}
-	return redact.Text(text)
 }

@@ -1,4 +1,4 @@
-package progress
+package cli
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func outcomes() []report.Outcome {
 
 func TestPlainProgress(t *testing.T) {
 	var out bytes.Buffer
-	p := New(&out, 40, false)
+	p := newDisplay(&out, 40, false)
 	p.Stage("starting")
 	p.Stage("starting")
 	p.Line("compiling")
@@ -45,7 +45,7 @@ func TestPlainProgress(t *testing.T) {
 // A cause of many outcomes has one line.
 func TestProgressOfOneCause(t *testing.T) {
 	var out bytes.Buffer
-	p := New(&out, 3, false)
+	p := newDisplay(&out, 3, false)
 	for _, name := range []string{"a", "b", "c"} {
 		p.Done(report.Outcome{Name: name, Level: framework.Must, Verdict: framework.Inconclusive, Reason: "plugin is off; " + name, Cause: "plugin is off"})
 	}
