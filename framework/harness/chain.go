@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
@@ -85,8 +86,9 @@ func (h *Harness) startChain(chain Chain) error {
 			return plugin, unbuilt
 		})
 	}
-	h.recorder = &recorder{}
-	decorators := append(admission.Decorators{h.recorder}, chain.Decorators...)
+	h.chained = true
+	// The recorder is the one of the kube-apiserver that admissiontest builds.
+	decorators := append(admission.Decorators{new(observe.Recorder), admission.DecoratorFunc(admissionmetrics.WithControllerMetrics)}, chain.Decorators...)
 	err = guard("the initialization", func() error {
 		made, err := registry.NewFromPlugins(enabled, configurations, h.initializer, decorators)
 		if err == nil {

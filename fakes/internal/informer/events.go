@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/stack"
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -81,9 +83,6 @@ func (s *Set) nextEvent() (d delivery, ok bool) {
 	return d, true
 }
 
-// handleFunction is how the name of Set.handle ends in a stack trace.
-const handleFunction = "/fakes/internal/informer.(*Set).handle"
-
 // handle calls a handler and records its panic.
 func (s *Set) handle(d delivery) {
 	returned := false
@@ -92,8 +91,8 @@ func (s *Set) handle(d delivery) {
 		s.store.Lock()
 		defer s.store.Unlock()
 		if thrown != nil && s.events.panicked == nil {
-			frames := append(stack.Panic(handleFunction), "an unknown place")
-			s.events.panicked = &Panic{Informer: fmt.Sprint(d.to.inf.id), Value: thrown, Frame: frames[0], Stack: string(debug.Stack())}
+			position, _ := observe.PanicPosition()
+			s.events.panicked = &Panic{Informer: fmt.Sprint(d.to.inf.id), Value: thrown, Frame: position, Stack: string(debug.Stack())}
 		}
 		if d.initial {
 			d.to.initial--
@@ -135,7 +134,9 @@ func (s *Set) WaitHandlers(ctx context.Context) (*Panic, error) {
 			to = e.queue[0].to
 		}
 		s.store.Unlock()
-		if stack.Has(handleFunction) {
+		if goroutines.In(func(function string) bool {
+			return strings.HasSuffix(function, "/fakes/internal/informer.(*Set).handle")
+		}) {
 			return nil, nil
 		}
 		select {
