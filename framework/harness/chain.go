@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 	"github.com/admissiontest/admissiontest/internal/suggest"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 )
@@ -193,7 +193,7 @@ func calls(trace framework.Trace) []string {
 		case !call.Plugin.Handled:
 			text += "not called, does not handle " + call.Plugin.Operation
 		case call.Plugin.Refused != nil:
-			text += fmt.Sprintf("refused with %d %s", call.Plugin.Refused.Code, name(metav1.StatusReason(call.Plugin.Refused.Reason)))
+			text += fmt.Sprintf("refused with %d %s", call.Plugin.Refused.Code, cmp.Or(call.Plugin.Refused.Reason, "Unknown"))
 		case len(call.Plugin.Changed) > 0:
 			text += "changed " + strings.Join(call.Plugin.Changed, ", ")
 			if call.Plugin.MoreChanged > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,18 +37,28 @@ func (r *Request) selection() (selection, error) {
 	return s, nil
 }
 
-func (s selection) has(k *kinds.Kind, object runtime.Object) bool {
+func (s selection) has(object runtime.Object) bool {
 	accessor := kinds.Metadata(object)
 	if s.namespace != "" && s.namespace != accessor.GetNamespace() || !s.labels.Matches(labels.Set(accessor.GetLabels())) {
 		return false
 	}
-	return s.fields.Empty() || s.fields.Matches(&fieldsOf{k: k, object: object})
+	if s.fields.Empty() {
+		return true
+	}
+	tree, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(object) // an object without a tree has no fields
+	values := fields.Set{}
+	for _, requirement := range s.fields.Requirements() {
+		if value, ok, _ := unstructured.NestedFieldNoCopy(tree, strings.Split(requirement.Field, ".")...); ok && value != nil {
+			values[requirement.Field] = fmt.Sprint(value)
+		}
+	}
+	return s.fields.Matches(values)
 }
 
 // event returns the type of the event that a watch with this selection gets for a change. It
 // returns false if the watch gets none.
 func (s selection) event(c store.Change) (watch.EventType, bool) {
-	is, was := s.has(c.Kind, c.Object), c.Old != nil && s.has(c.Kind, c.Old)
+	is, was := s.has(c.Object), c.Old != nil && s.has(c.Old)
 	switch {
 	case c.Type == watch.Deleted:
 		return watch.Deleted, was
@@ -134,7 +145,7 @@ func (r *Request) chunk(s selection, from start, limit int64) (page, error) {
 	defer r.objects.Unlock()
 	p := page{revision: cmp.Or(from.revision, r.objects.Revision())}
 	for _, object := range r.objects.ListAt(r.kind, s.namespace, p.revision) {
-		if s.has(r.kind, object) && store.KeyOf(object).Compare(from.last) > 0 {
+		if s.has(object) && store.KeyOf(object).Compare(from.last) > 0 {
 			p.objects = append(p.objects, object)
 		}
 	}
