@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
+	"runtime"
 	"slices"
-	"strings"
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
@@ -60,7 +61,8 @@ func (g gates) Enabled(name featuregate.Feature) bool {
 		return on
 	}
 	if _, ok := g.known[name]; !ok {
-		panic(g.unknown("the plugin reads", name, strings.Replace(caller(), " by ", " in ", 1))) //nolint:forbidigo // see above
+		pc, file, line, _ := runtime.Caller(1)
+		panic(g.unknown("the plugin reads", name, fmt.Sprintf(" in %s (%s:%d)", path.Base(runtime.FuncForPC(pc).Name()), path.Base(file), line))) //nolint:forbidigo // see above
 	}
 	return g.FeatureGate.Enabled(name)
 }

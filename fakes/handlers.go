@@ -3,8 +3,9 @@ package fakes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/informer"
 )
 
 // handlerTimeout is how long a change by the test waits for event handlers.
@@ -12,22 +13,13 @@ const handlerTimeout = 30 * time.Second
 
 // HandlerPanicError is a panic of an event handler, which would end the process of an API server.
 // WaitHandlers returns it as an error. Put, Delete and the other methods by which a test changes
-// objects panic with a *HandlerPanicError.
-type HandlerPanicError struct {
-	// Informer is the type of the informer's objects.
-	Informer string
-	// Value is the argument of panic.
-	Value any
-	// Frame is the function that panicked, with file and line.
-	Frame string
-	// Stack is the stack of the event handler, as debug.Stack formats it.
-	Stack string
-}
-
-// Error returns Informer, Frame and Value in one line.
-func (e *HandlerPanicError) Error() string {
-	return fmt.Sprintf("an event handler of the informer of %s panicked at %s: %v", e.Informer, e.Frame, e.Value)
-}
+// objects panic with a *HandlerPanicError. The fields are:
+//
+//	Informer  the type of the informer's objects
+//	Value     the argument of panic
+//	Frame     the function that panicked, with file and line
+//	Stack     the stack of the event handler, as debug.Stack formats it
+type HandlerPanicError = informer.PanicError
 
 // WaitHandlers waits until the event handlers of informers have returned for all changes so far.
 // Call it after changes by a plugin: Put, Delete and the other methods for tests wait by
@@ -39,7 +31,7 @@ func (w *World) WaitHandlers(ctx context.Context) error {
 	w.server.Informers.Wait(ctx)
 	panicked, err := w.informers.WaitHandlers(ctx)
 	if panicked != nil {
-		return (*HandlerPanicError)(panicked)
+		return panicked
 	}
 	return err
 }

@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/stack"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -124,15 +123,13 @@ func excludedResources() []schema.GroupResource {
 	}
 }
 
-// guardedFunction is how the name of the function guarded ends in a stack trace.
-const guardedFunction = "/fakes.guarded"
-
 // guarded calls a setter. If it panics, the error has the place of the panic. called is false
 // if there was no value for the setter.
 func guarded(set func() error) (called bool, err error) {
 	defer func() {
 		if text := recover(); text != nil {
-			called, err = true, fmt.Errorf("it panicked: %v\n\tat %s", text, strings.Join(stack.Panic(guardedFunction), "\n\tat "))
+			position, _ := observe.PanicPosition()
+			called, err = true, fmt.Errorf("it panicked: %v\n\tat %s", text, position)
 		}
 	}()
 	err = set()

@@ -1,10 +1,9 @@
 package fakes
 
 import (
-	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/admissiontest/admissiontest/fakes/internal/informer"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -17,23 +16,12 @@ type Snapshot struct {
 }
 
 // Mutation is a change to a cached object. All readers of a cache share its objects, so a plugin
-// must not change them. See https://pkg.go.dev/k8s.io/client-go/tools/cache#MutationDetector
-type Mutation struct {
-	// Kind, Namespace and Name identify the object.
-	Kind            schema.GroupVersionKind
-	Namespace, Name string
-	// Diff is the change as go-cmp prints it: - before, + after.
-	Diff string
-}
-
-// String returns "v1 Namespace default: " and Diff.
-func (m Mutation) String() string {
-	name := m.Name
-	if m.Namespace != "" {
-		name = m.Namespace + "/" + name
-	}
-	return fmt.Sprintf("%s %s %s: %s", m.Kind.GroupVersion(), m.Kind.Kind, name, m.Diff)
-}
+// must not change them. See https://pkg.go.dev/k8s.io/client-go/tools/cache#MutationDetector. Its method String returns
+// "v1 Namespace default: " and Diff. The fields are:
+//
+//	Kind, Namespace, Name  identify the object
+//	Diff                   the change as go-cmp prints it: - before, + after
+type Mutation = informer.Mutation
 
 // FollowCaches makes Snapshots, and Mutations, also see changes to objects in caches that a plugin made
 // itself, with informers of client-go. New and Build of package harness call it for the informers and
@@ -64,7 +52,7 @@ func (s *Snapshot) Mutations() []Mutation {
 	if s.w == nil {
 		return nil
 	}
-	return s.w.mutations(s.mark)
+	return s.w.informers.Mutations(s.mark)
 }
 
 // Read reports whether the caches have returned any object since the Snapshot.
@@ -77,12 +65,4 @@ func (s *Snapshot) Read() bool {
 
 // Mutations returns the changes to all cached objects that a reader ever got, except changes that
 // Mutations has returned before.
-func (w *World) Mutations() []Mutation { return w.mutations(0) }
-
-func (w *World) mutations(mark int) []Mutation {
-	var found []Mutation
-	for _, m := range w.informers.Mutations(mark) {
-		found = append(found, Mutation(m))
-	}
-	return found
-}
+func (w *World) Mutations() []Mutation { return w.informers.Mutations(0) }

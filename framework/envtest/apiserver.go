@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ const advertised = "192.0.2.1"
 
 // configureAPIServer sets the flags of kube-apiserver, and writes its files.
 func (s *Server) configureAPIServer(server *envtest.APIServer, options Options, programs binaries.Assets) (err error) {
-	s.port, s.releasePort, err = port.Reserve()
+	s.port, s.releasePort, err = port.Reserve(net.IPv4(127, 0, 0, 1))
 	if err != nil {
 		return err
 	}

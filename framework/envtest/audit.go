@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -32,9 +31,9 @@ import (
 //
 // The zero value has no API server: it has the events of Add.
 type Audit struct {
-	flags     map[string]string
-	server    *http.Server
-	strangers *port.Strangers
+	flags  map[string]string
+	server *http.Server
+	limit  *port.Limit
 
 	mu      sync.Mutex
 	events  map[string]json.RawMessage
@@ -96,8 +95,8 @@ current-context: sink
 
 // startAudit starts the receiver and writes the files that configure the API server to use it.
 func startAudit(folder string, observePlugins bool) (*Audit, error) {
-	a := &Audit{strangers: port.NewStrangers(port.Few)}
-	listener, err := a.strangers.Listen(context.Background(), "127.0.0.1:0")
+	a := &Audit{limit: port.NewLimit(port.Few)}
+	listener, err := a.limit.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("receive audit events: %w", err)
 	}
@@ -105,10 +104,7 @@ func startAudit(folder string, observePlugins bool) (*Audit, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /"+secret, a.receive)
 	a.server = &http.Server{
-		Handler: mux, ReadHeaderTimeout: time.Minute,
-		ConnContext: func(ctx context.Context, connection net.Conn) context.Context {
-			return context.WithValue(ctx, connectionKey{}, connection)
-		},
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
 	}
 	go func() { _ = a.server.Serve(listener) }()
 	policy, config := filepath.Join(folder, "audit-policy.yaml"), filepath.Join(folder, "audit-sink.yaml")
@@ -136,14 +132,8 @@ func startAudit(folder string, observePlugins bool) (*Audit, error) {
 	return a, nil
 }
 
-// connectionKey is the key of the connection in the context of a request.
-type connectionKey struct{}
-
 // receive handles one delivery, an audit.k8s.io/v1 EventList.
 func (a *Audit) receive(w http.ResponseWriter, r *http.Request) {
-	if connection, ok := r.Context().Value(connectionKey{}).(*port.Conn); ok {
-		connection.Shown()
-	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, auditBatch))
 	if err == nil {
 		err = a.add(body)

@@ -215,15 +215,14 @@ func (s *Server) Err() error {
 	}
 }
 
-// Strangers returns how many connections to the receiver of audit events were closed because other clients
-// made too many; and how many connections of the API server can have been lost, there or because it could not
-// open more files: other clients can hold connections to its port too.
-func (s *Server) Strangers() (closed, lost int) {
-	lost = s.apiServer.stderr.withoutFiles()
-	if s.Audit == nil {
-		return 0, lost
+// Lost returns how many connections of the API server can have been lost, because other clients hold too many: to
+// the receiver of audit events, or to the API server, which could not open more files.
+func (s *Server) Lost() int {
+	lost := s.apiServer.stderr.withoutFiles()
+	if s.Audit != nil {
+		lost += s.Audit.limit.Full()
 	}
-	return s.Audit.strangers.Closed(), s.Audit.strangers.Lost() + lost
+	return lost
 }
 
 // Explain adds to the error of a request that got no response that the API server could not open more files, if it

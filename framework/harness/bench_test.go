@@ -2,8 +2,6 @@ package harness_test
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
-	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 )
 
 // working does what plugins do: it reads from the cache and from the API.
@@ -65,69 +62,6 @@ func BenchmarkDo(b *testing.B) {
 			}
 			hand, do := median(byHand), median(byDo)
 			b.ReportMetric(float64(hand), "by-hand-ns")
-			b.ReportMetric(float64(do), "by-Do-ns")
-			b.ReportMetric(float64(do)/float64(hand), "times")
-		})
-	}
-}
-
-// none has no configurations.
-type none struct{}
-
-func (none) ConfigFor(string) (io.Reader, error) { return nil, nil }
-
-// BenchmarkChain compares a chain of ten plugins with the chain that an API server makes of the
-// same plugins (AdmissionOptions.ApplyTo and handlers), called directly with prepared attributes.
-// It reports the ratio of the medians, as BenchmarkDo does. The ratio should be at most 1.5 for
-// plugins that do some work.
-func BenchmarkChain(b *testing.B) {
-	nothing := func(context.Context, admission.Attributes, admission.ObjectInterfaces) error { return nil }
-	subject := pod("p", func(p *corev1.Pod) {
-		p.Spec.Containers = []corev1.Container{{Name: "a", Image: "a"}, {Name: "b", Image: "b"}}
-	})
-	for _, plugins := range []struct {
-		name   string
-		source harness.Source
-	}{{"working", working()}, {"idle", plugin(nothing, nothing)}} {
-		b.Run(plugins.name, func(b *testing.B) {
-			w := fakes.NewWorld(b, fakes.WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "test"}}))
-			var all harness.Chain
-			var names []string
-			registry := admission.NewPlugins()
-			for at := range 10 {
-				name := fmt.Sprint("P", at)
-				names = append(names, name)
-				registry.Register(name, plugins.source.Plugin)
-				all.Plugins = append(all.Plugins, plugins.source.Named(name))
-			}
-			h := harness.NewChain(b, all, harness.WithWorld(w))
-			made, err := registry.NewFromPlugins(names, none{}, fakes.NewInitializer(w), admission.DecoratorFunc(admissionmetrics.WithControllerMetrics))
-			if err != nil {
-				b.Fatal(err)
-			}
-			bare := admission.WithAudit(admissionmetrics.WithStepMetrics(made))
-			request := framework.Create(subject)
-			a, err := h.Attributes(request, framework.Mutating)
-			if err != nil {
-				b.Fatal(err)
-			}
-			objects, ctx := h.ObjectInterfaces(subject), b.Context()
-			mutator, validator := bare.(admission.MutationInterface), bare.(admission.ValidationInterface)
-			var byHand, byDo []time.Duration
-			for b.Loop() {
-				start := time.Now()
-				if err := mutator.Admit(ctx, a, objects); err != nil {
-					b.Fatal(err)
-				}
-				if err := validator.Validate(ctx, a, objects); err != nil {
-					b.Fatal(err)
-				}
-				between := time.Now()
-				h.Do(request).MustAllow(b)
-				byHand, byDo = append(byHand, between.Sub(start)), append(byDo, time.Since(between))
-			}
-			hand, do := median(byHand), median(byDo)
-			b.ReportMetric(float64(hand), "bare-ns")
 			b.ReportMetric(float64(do), "by-Do-ns")
 			b.ReportMetric(float64(do)/float64(hand), "times")
 		})

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 	"github.com/admissiontest/admissiontest/internal/suggest"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 )
@@ -85,8 +86,9 @@ func (h *Harness) startChain(chain Chain) error {
 			return plugin, unbuilt
 		})
 	}
-	h.recorder = &recorder{}
-	decorators := append(admission.Decorators{h.recorder}, chain.Decorators...)
+	h.chained = true
+	// The recorder is the one of the kube-apiserver that admissiontest builds.
+	decorators := append(admission.Decorators{new(observe.Recorder), admission.DecoratorFunc(admissionmetrics.WithControllerMetrics)}, chain.Decorators...)
 	err = guard("the initialization", func() error {
 		made, err := registry.NewFromPlugins(enabled, configurations, h.initializer, decorators)
 		if err == nil {
@@ -191,7 +193,7 @@ func calls(trace framework.Trace) []string {
 		case !call.Plugin.Handled:
 			text += "not called, does not handle " + call.Plugin.Operation
 		case call.Plugin.Refused != nil:
-			text += fmt.Sprintf("refused with %d %s", call.Plugin.Refused.Code, name(metav1.StatusReason(call.Plugin.Refused.Reason)))
+			text += fmt.Sprintf("refused with %d %s", call.Plugin.Refused.Code, cmp.Or(call.Plugin.Refused.Reason, "Unknown"))
 		case len(call.Plugin.Changed) > 0:
 			text += "changed " + strings.Join(call.Plugin.Changed, ", ")
 			if call.Plugin.MoreChanged > 0 {

@@ -31,7 +31,7 @@ type Harness struct {
 	interfaces  map[*runtime.Scheme]admission.ObjectInterfaces
 	foreign     func(runtime.Object)
 	own         goroutines.Label
-	recorder    *recorder       // nil without a chain
+	chained     bool            // several plugins: see Chain
 	snapshot    *fakes.Snapshot // the moment when the Harness was built
 }
 

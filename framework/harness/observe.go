@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/internal/plugintrace"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
@@ -31,7 +32,6 @@ type observation struct {
 	snapshot *fakes.Snapshot
 	warnings warnings
 	audited  *audit.AuditContext
-	records  records // of the plugins of a chain
 }
 
 // observe begins an observation. The method result ends it.
@@ -47,9 +47,6 @@ func (o *observation) context(verb string, a admission.Attributes) context.Conte
 	o.audited = audit.AuditContextFrom(ctx)
 	// An error means that the caller's context already has an audit context, which is then used.
 	_ = o.audited.Init(audit.RequestAuditConfig{Level: auditinternal.LevelRequestResponse}, nil)
-	if o.harness.recorder != nil {
-		ctx = context.WithValue(ctx, recordsKey{}, &o.records)
-	}
 	ctx = warning.WithWarningRecorder(ctx, &o.warnings)
 	ctx = apirequest.WithNamespace(ctx, a.GetNamespace())
 	if who := a.GetUserInfo(); who != nil {
@@ -71,10 +68,15 @@ func (o *observation) context(verb string, a admission.Attributes) context.Conte
 // result ends the observation. The returned error is nil if err is a refusal by the plugin.
 func (o *observation) result(a admission.Attributes, err error) (Result, error) {
 	o.unlabel()
+	annotations := o.audited.GetEventAnnotations()
+	records, failed := o.records(annotations)
+	if failed != nil {
+		return Result{}, failed
+	}
 	var panicked *PanicError
 	var usage *usageError
-	if errors.As(err, &panicked) && o.records.current != "" {
-		panicked.In += fmt.Sprintf(" of plugin %q", o.records.current)
+	if errors.As(err, &panicked) && len(records) > 0 {
+		panicked.In += fmt.Sprintf(" of plugin %q", records[len(records)-1].Plugin)
 	}
 	if errors.As(err, &panicked) || errors.As(err, &usage) {
 		return Result{}, err
@@ -94,12 +96,19 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 		Status:   statusOf(a.GetOperation(), err),
 		Object:   a.GetObject(),
 		Warnings: o.warnings.all(),
-		Audit:    &framework.Audit{Level: string(auditinternal.LevelRequestResponse), Annotations: o.audited.GetEventAnnotations()},
-		Trace:    plugintrace.Trace(o.records.calls),
+		Audit:    &framework.Audit{Level: string(auditinternal.LevelRequestResponse), Annotations: annotations},
+		Trace:    plugintrace.Trace(records),
 		Started:  o.started,
 		Finished: time.Now(),
 	}
 	return result, nil
+}
+
+// records takes the records of the plugins of a chain from the audit annotations. If the caller's context has an
+// audit context, the annotations also have the records of earlier requests.
+func (o *observation) records(annotations map[string]string) ([]plugincall.Record, error) {
+	records, err := plugincall.Take(annotations)
+	return slices.DeleteFunc(records, func(r plugincall.Record) bool { return r.Started < o.started.UnixNano() }), err
 }
 
 // statusOf returns the Status that a client sees.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 )
 
 // PanicError is a panic of the plugin.
@@ -39,7 +37,8 @@ func (e *PanicError) Unwrap() error {
 func guard(in string, f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = &PanicError{In: in, Value: value, Frame: panicFrame(), Stack: string(debug.Stack())}
+			position, _ := observe.PanicPosition()
+			err = &PanicError{In: in, Value: value, Frame: position, Stack: string(debug.Stack())}
 		}
 	}()
 	return f()
@@ -54,24 +53,4 @@ func (h *Harness) waitHandlers(ctx context.Context) error {
 		return &PanicError{In: "an event handler of the informer of " + panicked.Informer, Value: panicked.Value, Frame: panicked.Frame, Stack: panicked.Stack}
 	}
 	return nil
-}
-
-// panicFrame returns the function that panicked: the first frame below the frames of the runtime.
-// Call it in a deferred function.
-func panicFrame() string {
-	counters := make([]uintptr, 64)
-	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters)])
-	panicking := false
-	for {
-		frame, more := frames.Next()
-		switch {
-		case frame.Function == "runtime.gopanic":
-			panicking = true
-		case panicking && !strings.HasPrefix(frame.Function, "runtime."):
-			return fmt.Sprintf("%s (%s:%d)", frame.Function, path.Base(frame.File), frame.Line)
-		}
-		if !more {
-			return "an unknown place"
-		}
-	}
 }

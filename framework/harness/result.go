@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -56,7 +57,7 @@ func (r Result) MustAllow(t framework.T) Result {
 func (r Result) MustReject(t framework.T, reason metav1.StatusReason, contains ...string) Result {
 	t.Helper()
 	met := r.Err != nil && r.Status.Reason == reason
-	expected := "rejected as " + name(reason)
+	expected := "rejected as " + cmp.Or(string(reason), "Unknown")
 	for at, part := range contains {
 		met = met && strings.Contains(r.Status.Message, part)
 		if at == 0 {
@@ -137,19 +138,11 @@ func (r Result) actual() string {
 	case r.Err == nil:
 		return fmt.Sprintf("admitted (%d)", r.Status.Code)
 	}
-	text := fmt.Sprintf("%d %s: %s", r.Status.Code, name(r.Status.Reason), r.Status.Message)
+	text := fmt.Sprintf("%d %s: %s", r.Status.Code, cmp.Or(string(r.Status.Reason), "Unknown"), r.Status.Message)
 	if _, ok := r.Err.(apierrors.APIStatus); !ok { // like the API server, this does not unwrap the error
 		text += fmt.Sprintf("\n          (the plugin's error is a %T, which has no Status: use admission.NewForbidden or k8s.io/apimachinery/pkg/api/errors)", r.Err)
 	}
 	return text
-}
-
-// name returns the name of a reason for texts: metav1.StatusReasonUnknown is empty.
-func name(reason metav1.StatusReason) string {
-	if reason == metav1.StatusReasonUnknown {
-		return "Unknown"
-	}
-	return string(reason)
 }
 
 // asked returns a line such as "create v1 pods default/p by admissiontest".

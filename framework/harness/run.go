@@ -133,7 +133,7 @@ func (h *Harness) notCalled(operation admission.Operation, phase framework.Phase
 	_, mutates := h.plugin.(admission.MutationInterface)
 	_, validates := h.plugin.(admission.ValidationInterface)
 	switch {
-	case !h.plugin.Handles(operation) && h.recorder != nil:
+	case !h.plugin.Handles(operation) && h.chained:
 		return "no plugin of the chain handles " + string(operation)
 	case !h.plugin.Handles(operation):
 		return "the plugin does not handle " + string(operation)
@@ -169,7 +169,7 @@ func (d direct) Validate(ctx context.Context, a admission.Attributes, o admissio
 // (k8s.io/apiserver/pkg/admission/reinvocation.go): the second call gets the same attributes
 // record.
 func (h *Harness) admit(ctx context.Context, record admission.Attributes, object runtime.Object) (reinvoked bool, err error) {
-	if h.recorder != nil { // a chain is already wrapped in the API server's own reinvoker
+	if h.chained { // a chain is already wrapped in the API server's own reinvoker
 		chain := admission.WithAudit(h.plugin).(admission.MutationInterface)
 		err = guard("Admit", func() error { return chain.Admit(ctx, record, h.of(record)) })
 		return record.GetReinvocationContext().IsReinvoke(), err

@@ -1,13 +1,10 @@
 package hook
 
 import (
-	"crypto/tls"
 	"maps"
-	"net"
 	"net/http"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/port"
 )
 
 // Alias is a second way to call a Hook: for a clientConfig that a scenario writes
@@ -53,36 +50,16 @@ func (s *Server) find(r *http.Request) *registration {
 	return s.paths[r.URL.Path]
 }
 
-// client is what is known of the client of a connection. It is kept in the context of the connection.
-type client struct {
-	connection *port.Conn
-	protocols  []string // that it offered in the TLS handshake
-}
-
-type clientKey struct{}
-
-// clientOf returns the client of a request.
-func clientOf(r *http.Request) *client {
-	found, ok := r.Context().Value(clientKey{}).(*client)
-	if !ok {
-		return &client{} // only if a request has another context
-	}
-	return found
-}
-
-// plain returns a connection without TLS, or nil if it is not one of a Server.
-func plain(connection net.Conn) *port.Conn {
-	if secured, ok := connection.(*tls.Conn); ok {
-		connection = secured.NetConn()
-	}
-	found, _ := connection.(*port.Conn)
-	return found
-}
+// protocolsKey is the key, in the context of a connection, of the protocols that its client offered in the TLS
+// handshake: a *[]string.
+type protocolsKey struct{}
 
 // setConnection sets the fields of a call that describe its connection.
 func setConnection(r *http.Request, call *framework.Call) {
 	call.Connection = r.RemoteAddr
-	call.Protocols = clientOf(r).protocols
+	if offered, ok := r.Context().Value(protocolsKey{}).(*[]string); ok {
+		call.Protocols = *offered
+	}
 	if r.TLS == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/port"
 )
 
 // The versions of AdmissionReview that a Server reads.
@@ -41,9 +43,7 @@ type visit struct {
 // serve handles every HTTP request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	registered := s.find(r)
-	if registered != nil || strings.HasPrefix(r.URL.Path, "/"+s.secret+"/") {
-		clientOf(r).connection.Shown()
-	} else {
+	if registered == nil && !strings.HasPrefix(r.URL.Path, "/"+s.secret+"/") {
 		s.foreign.Add(1)
 		w.Header().Set("Connection", "close")
 	}
@@ -183,9 +183,11 @@ func (v *visit) drop(reset bool) {
 	if err != nil {
 		return // only after an earlier hijack
 	}
-	if reset {
-		_ = plain(connection).Reset()
-		return
+	if secured, ok := connection.(*tls.Conn); ok {
+		connection = secured.NetConn() // without the alert of TLS
 	}
-	_ = plain(connection).Close() // the client sees the end in any case
+	if accepted, ok := connection.(*port.Conn); ok && reset {
+		_ = accepted.SetLinger(0)
+	}
+	_ = connection.Close() // the client sees the end in any case
 }

@@ -49,7 +49,7 @@ const (
 // Faults of the connection. They apply to every call of a Hook, so a Script can have
 // one only in its only Reply. No call is recorded.
 const (
-	// Refused refuses the TCP connection.
+	// Refused refuses the TCP connection. Elsewhere than on Linux, another process could get the port.
 	Refused Fault = "refused"
 	// TLSWrongCA returns a CABundle that did not sign the certificate.
 	TLSWrongCA Fault = "tls-wrong-ca"

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"slices"
+
+	"github.com/admissiontest/admissiontest/internal/port"
 )
 
 // Listener is one port of a Server.
@@ -21,7 +23,7 @@ type Listener struct {
 
 // Listeners opens a port for NoFault and for each Fault of the connection, whether a
 // Hook uses it or not, and returns them in the order of Faults, NoFault first. They
-// stay the same until Close. Refused is left out on systems without such a port.
+// stay the same until Close.
 func (s *Server) Listeners() ([]Listener, error) {
 	host := s.listener.IP
 	if host.IsUnspecified() {
@@ -36,9 +38,6 @@ func (s *Server) Listeners() ([]Listener, error) {
 			continue
 		}
 		found, err := s.port(fault)
-		if errors.Is(err, errors.ErrUnsupported) {
-			continue
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +96,7 @@ func (s *Server) open(fault Fault) (opened, error) {
 	made := opened{caBundle: s.authority.pem}
 	switch fault {
 	case Refused:
-		number, release, err := holdPort(s.listener.IP)
+		number, release, err := port.Reserve(s.listener.IP)
 		if err != nil {
 			return opened{}, err
 		}
@@ -116,7 +115,7 @@ func (s *Server) open(fault Fault) (opened, error) {
 		return opened{}, err
 	}
 	at := net.TCPAddr{IP: s.listener.IP, Zone: s.listener.Zone}
-	listener, err := s.strangers.Listen(s.ended, at.String())
+	listener, err := s.limit.Listen(s.ended, at.String())
 	if err != nil {
 		return opened{}, err
 	}

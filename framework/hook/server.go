@@ -31,7 +31,7 @@ type Options struct {
 	Names []string
 }
 
-// Limits of connections, besides that of port.Strangers. A client that is not an API server must not use up
+// Limits of connections, besides their number. A client that is not an API server must not use up
 // the memory or the connections of the Server.
 const (
 	// headerTimeout, readTimeout and idleTimeout limit the time for the header of a request,
@@ -46,8 +46,7 @@ const (
 // called by several goroutines at the same time.
 //
 // The path of each Hook begins with a secret of 130 bits, which only its ClientConfig
-// has. Requests without it are counted, not recorded. The number of connections on which no request with
-// the secret has arrived yet is limited. See Strangers.
+// has. Requests without it are counted, not recorded. The number of connections is limited. See Strangers.
 type Server struct {
 	host      string // in URLs
 	secret    string // the first part of paths: lower case, as the path of a Service must be
@@ -62,7 +61,7 @@ type Server struct {
 	listeners   sync.WaitGroup // goroutines that accept
 	connections sync.WaitGroup // connections open, their handlers included
 	proxies     proxies
-	strangers   *port.Strangers
+	limit       *port.Limit
 	foreign     atomic.Int64
 
 	mu      sync.RWMutex // guards the maps
@@ -107,7 +106,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, fmt.Errorf("start hook server: %w", err)
 	}
 	s := &Server{
-		host: host, secret: redact.NewPathSecret(), authority: authority, strangers: port.NewStrangers(port.Most),
+		host: host, secret: redact.NewPathSecret(), authority: authority, limit: port.NewLimit(port.Most),
 		owners: map[string]*owner{}, paths: map[string]*registration{},
 		aliases: map[Alias]*registration{}, ports: map[Fault]opened{},
 		names: slices.Clone(options.Names),
@@ -135,8 +134,8 @@ func (s *Server) newHTTP() *http.Server {
 		// Handshakes fail on purpose here. Do not log them.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return s.ended },
-		ConnContext: func(ctx context.Context, connection net.Conn) context.Context {
-			return context.WithValue(ctx, clientKey{}, &client{connection: plain(connection)})
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, protocolsKey{}, new([]string))
 		},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
@@ -153,11 +152,11 @@ func (s *Server) newHTTP() *http.Server {
 
 // listenFirst opens the listener that every Hook without a connection Fault uses.
 func (s *Server) listenFirst(ctx context.Context, address string) error {
-	listener, err := s.strangers.Listen(ctx, address)
+	listener, err := s.limit.Listen(ctx, address)
 	if err != nil {
 		return err
 	}
-	s.listener = listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // Strangers only have TCP
+	s.listener = listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // a Limit only has TCP
 	certificate, err := s.authority.issue(s.leafFor(NoFault))
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -189,8 +188,8 @@ func (s *Server) serveTLS(listener net.Listener, certificate tls.Certificate) *a
 	secured := tls.NewListener(listener, &tls.Config{
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return served.Load(), nil },
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if state, ok := hello.Context().Value(clientKey{}).(*client); ok {
-				state.protocols = hello.SupportedProtos
+			if offered, ok := hello.Context().Value(protocolsKey{}).(*[]string); ok {
+				*offered = hello.SupportedProtos
 			}
 			return nil, nil //nolint:nilnil // nil means this tls.Config
 		},
@@ -230,20 +229,17 @@ func (s *Server) Close() error {
 	return s.closed
 }
 
-// Strangers counts what clients did to a Server that have not shown its secret.
+// Strangers counts what clients did to a Server that are no API server.
 type Strangers struct {
 	// Requests had neither the secret nor the path of an Alias. The Server rejected them. (Late calls of
 	// an Alias that was unregistered count too.)
 	Requests int
-	// Closed is the number of connections that were too many. Most of them are of other clients.
-	Closed int
-	// Lost connections were closed for that reason, or refused by the system because too many waited, and can
-	// have been an API server's: they were new, or had begun a TLS handshake. If the number grew during a webhook
+	// Lost is how often connections had to wait because there were too many. If the number grew during a webhook
 	// call, a failure of the call says nothing.
 	Lost int
 }
 
 // Strangers returns what other clients did until now.
 func (s *Server) Strangers() Strangers {
-	return Strangers{Requests: int(s.foreign.Load()), Closed: s.strangers.Closed(), Lost: s.strangers.Lost()}
+	return Strangers{Requests: int(s.foreign.Load()), Lost: s.limit.Full()}
 }

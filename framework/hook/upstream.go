@@ -60,30 +60,31 @@ func (u *Upstream) check() error {
 	return nil
 }
 
-// path is the path of the URL.
-func (u *Upstream) path() string {
+// parsed returns the URL, which check has accepted.
+func (u *Upstream) parsed() *url.URL {
 	parsed, err := url.Parse(u.URL)
-	if err != nil || parsed.Path == "" {
-		return "/"
+	if err != nil {
+		return &url.URL{}
 	}
-	return parsed.Path
+	return parsed
 }
 
 // http2 reports whether an API server offers HTTP/2: only to a URL on its own machine.
 func (u *Upstream) http2() bool {
-	parsed, err := url.Parse(u.URL)
-	return err == nil && u.ServiceName == "" && isLoopback(parsed.Hostname())
+	host := u.parsed().Hostname()
+	ip := net.ParseIP(host)
+	return u.ServiceName == "" && (strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback())
 }
 
 // describe sets the fields of a call that depend on its address, as if the API server had called the
 // webhook itself.
 func (u *Upstream) describe(call *framework.Call) {
-	call.URL, call.Path, call.ServerName, call.Protocols = u.URL, u.path(), u.ServiceName, []string{"http/1.1"}
+	call.URL, call.Path, call.ServerName, call.Protocols = u.URL, cmp.Or(u.parsed().Path, "/"), u.ServiceName, []string{"http/1.1"}
 	if u.http2() {
 		call.Protocols = []string{"h2", "http/1.1"}
 	}
-	if parsed, err := url.Parse(u.URL); err == nil && u.ServiceName == "" && net.ParseIP(parsed.Hostname()) == nil {
-		call.ServerName = parsed.Hostname()
+	if host := u.parsed().Hostname(); u.ServiceName == "" && net.ParseIP(host) == nil {
+		call.ServerName = host
 	}
 }
 
@@ -110,11 +111,7 @@ func (p *proxies) transport(to *Upstream) (*http.Transport, error) {
 	if found := p.byKey[to.key()]; found != nil {
 		return found, nil
 	}
-	address, err := url.Parse(to.URL)
-	if err != nil {
-		return nil, err
-	}
-	config, err := to.tls(address.Hostname())
+	config, err := to.tls(to.parsed().Hostname())
 	if err != nil {
 		return nil, err
 	}
@@ -144,11 +141,6 @@ func (p *proxies) close() {
 	for _, one := range p.byKey {
 		one.CloseIdleConnections()
 	}
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // tls returns the configuration of connections to a host. The certificate is verified as crypto/tls
@@ -338,21 +330,12 @@ func (s Script) ValidateForUpstream() error {
 		problems = joined.Unwrap()
 	}
 	for i, reply := range s.Replies {
-		for _, field := range reply.answers() {
-			problems = append(problems, &InvalidField{Reply: i, Field: field, Problem: fmt.Sprintf(
-				"has no effect, because the webhook under test answers; want %s", forwards)})
+		for _, field := range reply.fields() {
+			if field.set && field.ofAnswer {
+				problems = append(problems, &InvalidField{Reply: i, Field: field.name, Problem: fmt.Sprintf(
+					"has no effect, because the webhook under test answers; want %s", forwards)})
+			}
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// answers returns the names of the fields that are set and that an Upstream answers itself.
-func (r Reply) answers() []string {
-	var names []string
-	for _, field := range r.fields() {
-		if field.set && field.ofAnswer {
-			names = append(names, field.name)
-		}
-	}
-	return names
 }

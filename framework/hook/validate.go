@@ -70,11 +70,12 @@ func (r Reply) problems() []*InvalidField {
 }
 
 func (r Reply) faultProblems() []*InvalidField {
-	if !r.Fault.known() {
-		return []*InvalidField{{Field: "fault", Problem: fmt.Sprintf("unknown fault %q%s", r.Fault, r.Fault.suggestion())}}
+	if r.Fault != NoFault && !slices.Contains(Faults(), r.Fault) {
+		return []*InvalidField{{Field: "fault", Problem: fmt.Sprintf("unknown fault %q%s", r.Fault, suggestion(r.Fault, Faults()))}}
 	}
-	if extra := r.besidesFault(); r.Fault.OfConnection() && extra != "" {
-		return []*InvalidField{{Field: extra, Problem: fmt.Sprintf(
+	fields := r.fields()
+	if extra := slices.IndexFunc(fields, func(field replyField) bool { return field.set }); r.Fault.OfConnection() && extra >= 0 {
+		return []*InvalidField{{Field: fields[extra].name, Problem: fmt.Sprintf(
 			"has no effect with fault %q, which prevents every call; remove it", r.Fault)}}
 	}
 	if (r.Fault == Reset || r.Fault == Hang) && r.HTTP != nil {
@@ -82,16 +83,6 @@ func (r Reply) faultProblems() []*InvalidField {
 			"has no effect with fault %q, which sends no answer; remove it", r.Fault)}}
 	}
 	return nil
-}
-
-// besidesFault returns the first field that is set besides Fault, or "".
-func (r Reply) besidesFault() string {
-	for _, field := range r.fields() {
-		if field.set {
-			return field.name
-		}
-	}
-	return ""
 }
 
 // replyField is a field of a Reply besides Fault.
@@ -151,30 +142,14 @@ func (r Reply) httpProblems() []*InvalidField {
 	return problems
 }
 
-func (f Fault) known() bool {
-	if f == NoFault {
-		return true
-	}
-	for _, fault := range Faults() {
-		if f == fault {
-			return true
-		}
-	}
-	return false
-}
-
-func (f Fault) suggestion() string {
-	names := make([]string, 0, len(Faults()))
-	for _, fault := range Faults() {
-		names = append(names, string(fault))
-	}
-	return suggestion(string(f), names)
-}
-
-// suggestion returns which of the names was probably meant, or a list of them if none
+// suggestion returns which of the values was probably meant, or a list of them if none
 // is similar.
-func suggestion(got string, names []string) string {
-	if nearest := suggest.DidYouMean(got, names); nearest != "" || len(names) == 0 {
+func suggestion[S ~string](got S, values []S) string {
+	names := make([]string, len(values))
+	for i, each := range values {
+		names[i] = string(each)
+	}
+	if nearest := suggest.DidYouMean(string(got), names); nearest != "" || len(names) == 0 {
 		return nearest
 	}
 	return fmt.Sprintf(", want one of %s", strings.Join(names, ", "))

@@ -3,85 +3,56 @@ package matchers
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
 func mutatedOnly(paths []string) *matcher {
-	return &matcher{
-		expected: "have mutated only " + strings.Join(paths, ", "),
-		match: func(r result) (bool, error) {
-			switch {
-			case r.plugin == nil:
-				return false, errNoPlugin
-			case len(paths) == 0:
-				return false, misuseError("HaveMutatedOnly has no paths: use HaveMutatedNothing")
-			}
-			other, untouched := compare(r.plugin.Changes(), paths)
-			return len(other) == 0 && len(untouched) == 0, nil
-		},
-		detail: func(r result) string {
-			if r.plugin == nil {
-				return ""
-			}
-			other, untouched := compare(r.plugin.Changes(), paths)
-			var parts []string
-			if len(other) > 0 {
-				parts = append(parts, "but it mutated "+strings.Join(other, ", "))
-			}
-			if len(untouched) > 0 {
-				parts = append(parts, "but it left "+strings.Join(untouched, ", "))
-			}
-			return strings.Join(parts, "\n")
-		},
+	m := mutated("have mutated only "+strings.Join(paths, ", "), paths)
+	if len(paths) == 0 {
+		m.match = func(result) (bool, error) {
+			return false, misuseError("HaveMutatedOnly has no paths: use HaveMutatedNothing")
+		}
 	}
+	return m
 }
 
-// compare returns the changes that are not at or below one of the paths, and the paths without a
-// change at or below them.
-func compare(changes, paths []string) (other, untouched []string) {
-	for _, change := range changes {
-		if !beneathAny(change, paths) {
-			other = append(other, change)
+func mutatedNothing() *matcher { return mutated("have mutated nothing", nil) }
+
+// mutated matches if the plugin changed something at or below each of the paths, and nothing else.
+func mutated(expected string, paths []string) *matcher {
+	difference := func(r result) string {
+		if r.plugin == nil {
+			return ""
 		}
+		changes := r.plugin.Changes()
+		other := slices.DeleteFunc(slices.Clone(changes), func(change string) bool {
+			return slices.ContainsFunc(paths, func(path string) bool { return isBelow(change, path) })
+		})
+		untouched := slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+			return slices.ContainsFunc(changes, func(change string) bool { return isBelow(change, path) })
+		})
+		var parts []string
+		if len(other) > 0 {
+			parts = append(parts, "but it mutated "+strings.Join(other, ", "))
+		}
+		if len(untouched) > 0 {
+			parts = append(parts, "but it left "+strings.Join(untouched, ", "))
+		}
+		return strings.Join(parts, "\n")
 	}
-	for _, path := range paths {
-		touched := false
-		for _, change := range changes {
-			touched = touched || beneathAny(change, []string{path})
+	return &matcher{expected: expected, detail: difference, match: func(r result) (bool, error) {
+		if r.plugin == nil {
+			return false, errNoPlugin
 		}
-		if !touched {
-			untouched = append(untouched, path)
-		}
-	}
-	return other, untouched
+		return difference(r) == "", nil
+	}}
 }
 
-func beneathAny(change string, paths []string) bool {
-	for _, path := range paths {
-		rest, ok := strings.CutPrefix(change, path)
-		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-			return true
-		}
-	}
-	return false
-}
-
-func mutatedNothing() *matcher {
-	return &matcher{
-		expected: "have mutated nothing",
-		match: func(r result) (bool, error) {
-			if r.plugin == nil {
-				return false, errNoPlugin
-			}
-			return len(r.plugin.Changes()) == 0, nil
-		},
-		detail: func(r result) string {
-			if r.plugin == nil || len(r.plugin.Changes()) == 0 {
-				return ""
-			}
-			return "but it mutated " + strings.Join(r.plugin.Changes(), ", ")
-		},
-	}
+// isBelow reports whether a change is at or below a path.
+func isBelow(change, path string) bool {
+	rest, ok := strings.CutPrefix(change, path)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 func idempotent() *matcher {

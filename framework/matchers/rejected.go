@@ -1,6 +1,7 @@
 package matchers
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -58,7 +59,7 @@ func (m *RejectMatcher) NegatedFailureMessage(actual any) string {
 }
 
 func (m *RejectMatcher) words() *matcher {
-	expected := "be rejected as " + reasonName(m.reason)
+	expected := "be rejected as " + cmp.Or(string(m.reason), "Unknown")
 	if m.code != 0 {
 		expected += fmt.Sprintf(", with code %d", m.code)
 	}
@@ -90,7 +91,7 @@ func (m *RejectMatcher) missing(r result) string {
 	case r.Allowed():
 		return "it was admitted"
 	case status.Reason != m.reason:
-		return "the reason is " + reasonName(status.Reason)
+		return "the reason is " + cmp.Or(string(status.Reason), "Unknown")
 	case m.code != 0 && status.Code != m.code:
 		return fmt.Sprintf("the code is %d", status.Code)
 	case m.resource != nil && (details.Group != m.resource.Group || details.Kind != m.resource.Resource || details.Name != m.name):
@@ -111,11 +112,4 @@ func (m *RejectMatcher) missing(r result) string {
 		}
 	}
 	return ""
-}
-
-func reasonName(reason metav1.StatusReason) string {
-	if reason == metav1.StatusReasonUnknown {
-		return "Unknown"
-	}
-	return string(reason)
 }

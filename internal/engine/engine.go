@@ -220,7 +220,7 @@ func (r *run) report(err error) report.Report {
 	slices.SortFunc(out.Outcomes, func(a, b report.Outcome) int { return strings.Compare(a.Name, b.Name) })
 	out.Summary = report.Count(out.Outcomes)
 	out.Timing = r.timing
-	out.ForeignRequests, out.ClosedConnections = r.strangers.Requests, r.strangers.Closed
+	out.ForeignRequests = r.strangers.Requests
 	out.NotSeen = r.notSeen.Report()
 	if err != nil {
 		out.Incomplete = report.FirstLine(redact.Text(err.Error()))

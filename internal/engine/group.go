@@ -315,7 +315,6 @@ func (r *run) noteStrangers(target target.Target) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.strangers.Requests += of.Requests
-	r.strangers.Closed += of.Closed
 }
 
 // decideBeforeStart returns a group without the scenarios whose outcome is known without

@@ -3,34 +3,42 @@ package port
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
-	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// Reserve reserves a TCP port of the loopback address until release is called. The socket is
-// bound and does not listen, so no other process can get the port. kube-apiserver can listen on it
-// with --permit-port-sharing (SO_REUSEPORT): Linux only allows that to the same user.
-func Reserve() (port int, release func() error, err error) {
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+// Reserve reserves a TCP port of an IP address until release is called. The socket is bound and does not listen, so
+// connections are refused, and no other process can get the port. kube-apiserver can listen on it with
+// --permit-port-sharing (SO_REUSEPORT): Linux only allows that to the same user.
+func Reserve(ip net.IP) (port int, release func() error, err error) {
+	family, address := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Addr: [16]byte(ip.To16())})
+	if v4 := ip.To4(); v4 != nil {
+		family, address = unix.AF_INET, &unix.SockaddrInet4{Addr: [4]byte(v4)}
+	}
+	socket, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, nil, fmt.Errorf("reserve a port: %w", os.NewSyscallError("socket", err))
 	}
 	release = func() error { return os.NewSyscallError("close", unix.Close(socket)) }
 	err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 	if err == nil {
-		err = os.NewSyscallError("bind", unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+		err = os.NewSyscallError("bind", unix.Bind(socket, address))
 	}
-	var address unix.Sockaddr
 	if err == nil {
 		address, err = unix.Getsockname(socket)
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("reserve a port of 127.0.0.1: %w", errors.Join(err, release()))
+		return 0, nil, fmt.Errorf("reserve a port of %s: %w", ip, errors.Join(err, release()))
 	}
-	return address.(*unix.SockaddrInet4).Port, release, nil //nolint:forcetypeassert // the family is AF_INET
+	switch bound := address.(type) {
+	case *unix.SockaddrInet4:
+		port = bound.Port
+	case *unix.SockaddrInet6:
+		port = bound.Port
+	}
+	return port, release, nil
 }
 
 // maxFiles returns how many files this process can open.
@@ -40,21 +48,4 @@ func maxFiles() int {
 		return defaultFiles
 	}
 	return int(min(limit.Cur, 1<<20)) //nolint:gosec // it is small
-}
-
-// dropsAt is the index of SK_MEMINFO_DROPS in the answer to SO_MEMINFO: linux/sock_diag.h.
-const dropsAt = 8
-
-// queueDrops returns how many connections to a listening socket the system dropped, because too many waited to be
-// accepted. Ok is false if that is not known.
-func queueDrops(socket syscall.RawConn) (count int, ok bool) {
-	err := socket.Control(func(fd uintptr) {
-		var info [dropsAt + 1]uint32
-		size := uint32(unsafe.Sizeof(info))
-		_, _, failed := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
-			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // package unix has no function for it
-		ok = failed == 0 && uintptr(size) == unsafe.Sizeof(info)
-		count = int(info[dropsAt])
-	})
-	return count, ok && err == nil
 }

@@ -78,8 +78,7 @@ func (t *clusterTarget) Alive(ctx context.Context) error {
 func (t *clusterTarget) strangers() hook.Strangers {
 	all := t.Strangers()
 	if t.server != nil {
-		closed, lost := t.server.Strangers()
-		all.Closed, all.Lost = all.Closed+closed, all.Lost+lost
+		all.Lost += t.server.Lost()
 	}
 	if t.relay != nil {
 		all.Lost += t.relay.LostConnections()

@@ -242,9 +242,6 @@ func (p *printer) last(r Report) {
 	if r.ForeignRequests > 0 {
 		p.line("rejected: %d requests to the webhooks of this run, from clients other than the API server; no verdict depends on them", r.ForeignRequests)
 	}
-	if r.ClosedConnections > 0 {
-		p.line("closed: %d connections to this process, because clients other than the API server made too many; a verdict that this can have changed is inconclusive", r.ClosedConnections)
-	}
 	for _, warning := range r.warnings() {
 		p.line("warning: %s", printable(warning))
 	}

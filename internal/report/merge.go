@@ -38,7 +38,6 @@ func Merge(inputs []Input) (Report, error) {
 		out.Timing.Catalogue = max(out.Timing.Catalogue, r.Timing.Catalogue)
 		out.Timing.Total = max(out.Timing.Total, r.Timing.Total)
 		out.ForeignRequests += r.ForeignRequests
-		out.ClosedConnections += r.ClosedConnections
 		for _, one := range r.NotSeen {
 			if !slices.ContainsFunc(out.NotSeen, func(other NotSeen) bool { return reflect.DeepEqual(one, other) }) {
 				out.NotSeen = append(out.NotSeen, one)

@@ -178,13 +178,12 @@ func TestMerge(t *testing.T) {
 	whole := part("v1.36.3", "pass a.x", "fail a.y", "pass b.x")
 	whole.Timing = report.Timing{TargetReady: 2, Catalogue: 5, Total: 7}
 	whole.Outcomes[0].Verdict, whole.Outcomes[0].NotServed = framework.Unsupported, "v1 Pod"
-	whole.ForeignRequests, whole.ClosedConnections, whole.Strict = 3, 7, true
+	whole.ForeignRequests, whole.Strict = 3, true
 	whole.Environment = &report.Environment{Started: "2026-01-01T00:00:00Z"}
 	first, second := whole, whole
 	first.Outcomes, second.Outcomes = whole.Outcomes[:1], whole.Outcomes[1:]
 	first.Timing.Total, second.Timing.Catalogue = 1, 1
 	first.ForeignRequests, second.ForeignRequests = 1, 2
-	first.ClosedConnections, second.ClosedConnections = 3, 4
 	second.Strict, first.Environment = false, &report.Environment{Started: "2026-01-01T00:00:01Z"}
 	got, err := merge(shard(first, 1, 2, 3), shard(second, 2, 2, 3))
 	if diff := cmp.Diff(whole.Ordered(), got); diff != "" || err != nil {

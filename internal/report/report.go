@@ -43,10 +43,6 @@ type Report struct {
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their
 	// client was not the API server. No verdict depends on them.
 	ForeignRequests int `json:"foreignRequests,omitempty"`
-	// ClosedConnections is the number of connections to this process that were closed, because there were too
-	// many whose client had not shown that it was the API server. A verdict that one of them can have changed is
-	// inconclusive.
-	ClosedConnections int `json:"closedConnections,omitempty"`
 	// FailOnUnsupported is true if an unsupported scenario of any level counts like a MUST that
 	// failed.
 	FailOnUnsupported bool `json:"failOnUnsupported,omitempty"`

@@ -27,6 +27,22 @@ type Options struct {
 	Strict bool
 }
 
+// Option changes Options. Each suite has functions that return one.
+type Option func(*Options)
+
+// Selected returns the Options that result from all options. A nil Option changes nothing.
+func Selected(options []Option) (o Options) {
+	for _, option := range options {
+		if option != nil {
+			option(&o)
+		}
+	}
+	return o
+}
+
+// Waive returns an Option that adds a Waiver.
+func Waive(w Waiver) Option { return func(o *Options) { o.Waivers = append(o.Waivers, w) } }
+
 // Waiver allows a Subject to break a rule.
 type Waiver struct {
 	Rule, Why string

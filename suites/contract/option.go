@@ -11,49 +11,41 @@ const DefaultBudget = rule.DefaultBudget
 
 // Option selects or waives rules, or changes how they are checked. Options name a rule by its Name
 // or by its ID. An unknown name is misuse, which fails the test: see Report.Misuse.
-type Option func(*selection)
-
-type selection = rule.Options
+type Option = rule.Option
 
 // Only selects these rules and no others, of any level.
 func Only(rules ...string) Option {
-	return func(o *selection) { o.Only = append(o.Only, rules...) }
+	return func(o *rule.Options) { o.Only = append(o.Only, rules...) }
 }
 
 // With also selects these rules of level MAY.
 func With(rules ...string) Option {
-	return func(o *selection) { o.With = append(o.With, rules...) }
+	return func(o *rule.Options) { o.With = append(o.With, rules...) }
 }
 
 // Waive allows the plugin to break a rule. Why is the reason; it is required and appears in the
 // output. If the plugin does not break the rule, the verdict is Fail.
-func Waive(name, why string) Option {
-	return func(o *selection) { o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why}) }
-}
+func Waive(name, why string) Option { return rule.Waive(rule.Waiver{Rule: name, Why: why}) }
 
 // WaiveUntil is Waive up to and including a day, such as "2027-01-31". Afterwards it is a failure if the plugin
 // still breaks the rule.
 func WaiveUntil(name, why, lastDay string) Option {
-	return func(o *selection) {
-		o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why, Until: lastDay})
-	}
+	return rule.Waive(rule.Waiver{Rule: name, Why: why, Until: lastDay})
 }
 
 // Flaky is Waive for a rule that the plugin breaks only sometimes: the verdict is Pass if the
 // plugin does not break the rule this time.
 func Flaky(name, why string) Option {
-	return func(o *selection) {
-		o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why, Flaky: true})
-	}
+	return rule.Waive(rule.Waiver{Rule: name, Why: why, Flaky: true})
 }
 
 // Strict makes inconclusive rules fail. These are rules whose code no request of the Subject
 // reaches.
 func Strict() Option {
-	return func(o *selection) { o.Strict = true }
+	return func(o *rule.Options) { o.Strict = true }
 }
 
 // Budget is how long the check of one rule may take. 0 means DefaultBudget.
 func Budget(perRule time.Duration) Option {
-	return func(o *selection) { o.Budget = perRule }
+	return func(o *rule.Options) { o.Budget = perRule }
 }

@@ -18,11 +18,14 @@ const AnySubresource = "*"
 //	                  reach every branch: each operation that the plugin handles, and objects that it
 //	                  changes; without requests, most rules are inconclusive
 //	RejectWith        more requests that the plugin refuses, each with the Refusal that it must get
-//	AnnotationPrefix  the prefix of the keys of the plugin's audit annotations; empty means not checked
-//	Subresources      the subresources on which the plugin acts besides the subresources of the requests
+//	AnnotationPrefix  the prefix of the keys of the plugin's audit annotations, such as
+//	                  "podsecurity.example.com/"; empty means not checked
+//	Subresources      the subresources on which the plugin acts besides the subresources of the requests;
+//	                  AnySubresource means all
 //	Enforced          the JSON paths of fields in which the plugin intentionally overwrites the user's value,
-//	                  such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy"; fields
-//	                  below them are included
+//	                  such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy" ([] means every
+//	                  element of the list); fields below them are included; a path that no object of the
+//	                  requests can have is misuse: see Report.Misuse
 type Subject = check.Subject
 
 // Refusal is a request that the plugin must refuse, and how. The fields are:

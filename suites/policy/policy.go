@@ -107,10 +107,7 @@ func (s *Server) observe(ctx context.Context, subject check.Subject) (observed *
 
 // Check checks the rules for a Subject.
 func (s *Server) Check(ctx context.Context, subject Subject, options ...Option) Report {
-	var selected rule.Options
-	for _, option := range options {
-		option(&selected)
-	}
+	selected := rule.Selected(options)
 	definitions := rule.Select(rules.All(), selected)
 	report := Report{Misuse: selected.Misuse("policy", Rules())}
 	read, err := subject.read()

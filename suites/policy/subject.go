@@ -33,30 +33,24 @@ type Rule = rule.Rule
 type Outcome = rule.Outcome
 
 // Option selects or waives rules.
-type Option func(*selection)
-
-type selection = rule.Options
+type Option = rule.Option
 
 // Only selects these rules and no others.
 func Only(rules ...string) Option {
-	return func(o *selection) { o.Only = append(o.Only, rules...) }
+	return func(o *rule.Options) { o.Only = append(o.Only, rules...) }
 }
 
 // Waive allows the policies to break a rule. Why is the reason; it is required and appears in the output. If the
 // policies do not break the rule, the verdict is Fail.
-func Waive(name, why string) Option {
-	return func(o *selection) { o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why}) }
-}
+func Waive(name, why string) Option { return rule.Waive(rule.Waiver{Rule: name, Why: why}) }
 
 // WaiveUntil is Waive up to and including a day, such as "2027-01-31".
 func WaiveUntil(name, why, lastDay string) Option {
-	return func(o *selection) {
-		o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why, Until: lastDay})
-	}
+	return rule.Waive(rule.Waiver{Rule: name, Why: why, Until: lastDay})
 }
 
 // Strict makes inconclusive rules fail.
-func Strict() Option { return func(o *selection) { o.Strict = true } }
+func Strict() Option { return func(o *rule.Options) { o.Strict = true } }
 
 // Manifests are objects, from files or from a PolicyTest. The zero value has none. Make it with [Files].
 type Manifests struct {

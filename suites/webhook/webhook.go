@@ -59,7 +59,7 @@ type Report struct {
 type plan struct {
 	prepared *check.Prepared
 	rules    []check.Rule
-	options  selection
+	options  rule.Options
 	misuse   []string
 }
 
@@ -67,12 +67,7 @@ type plan struct {
 const suite = "webhook"
 
 func newPlan(ctx context.Context, subject Subject, options []Option) plan {
-	var selected selection
-	for _, option := range options {
-		if option != nil {
-			option(&selected)
-		}
-	}
+	selected := rule.Selected(options)
 	if selected.Budget == 0 {
 		selected.Budget = DefaultBudget
 	}

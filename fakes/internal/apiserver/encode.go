@@ -191,27 +191,3 @@ func (s *Server) fromTree(k *kinds.Kind, tree map[string]any) (runtime.Object, e
 }
 
 func yamlToJSON(body []byte) ([]byte, error) { return yaml.YAMLToJSON(body) }
-
-// fieldsOf has the fields of an object by their JSON paths, for field selectors.
-type fieldsOf struct {
-	k      *kinds.Kind
-	object runtime.Object
-	tree   map[string]any
-}
-
-// Has implements fields.Fields.
-func (f *fieldsOf) Has(string) bool { return true }
-
-// Get implements fields.Fields.
-func (f *fieldsOf) Get(path string) string {
-	switch path {
-	case "metadata.name":
-		return kinds.Metadata(f.object).GetName()
-	case "metadata.namespace":
-		return kinds.Metadata(f.object).GetNamespace()
-	}
-	if f.tree == nil {
-		f.tree, _ = runtime.DefaultUnstructuredConverter.ToUnstructured(f.object)
-	}
-	return fieldAt(f.tree, path)
-}

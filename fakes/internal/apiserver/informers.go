@@ -3,11 +3,12 @@ package apiserver
 import (
 	"context"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/stack"
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
 )
 
 // Informers are the informers that plugins make themselves with clients of this server. Unlike those
@@ -24,7 +25,11 @@ type Informers struct {
 }
 
 // ByInformer reports whether the calling goroutine fills the cache of an informer.
-func ByInformer() bool { return stack.HasMethod("k8s.io/client-go/tools/cache.(*Reflector)") }
+func ByInformer() bool {
+	return goroutines.In(func(function string) bool {
+		return strings.HasPrefix(function, "k8s.io/client-go/tools/cache.(*Reflector).")
+	})
+}
 
 // ReadFrom makes a list or watch read from another store than that of the server.
 func (r *Request) ReadFrom(objects *store.Store) { r.objects = objects }

@@ -1,17 +1,18 @@
 package apiserver
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"errors"
+	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
@@ -36,18 +37,28 @@ func (r *Request) selection() (selection, error) {
 	return s, nil
 }
 
-func (s selection) has(k *kinds.Kind, object runtime.Object) bool {
+func (s selection) has(object runtime.Object) bool {
 	accessor := kinds.Metadata(object)
 	if s.namespace != "" && s.namespace != accessor.GetNamespace() || !s.labels.Matches(labels.Set(accessor.GetLabels())) {
 		return false
 	}
-	return s.fields.Empty() || s.fields.Matches(&fieldsOf{k: k, object: object})
+	if s.fields.Empty() {
+		return true
+	}
+	tree, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(object) // an object without a tree has no fields
+	values := fields.Set{}
+	for _, requirement := range s.fields.Requirements() {
+		if value, ok, _ := unstructured.NestedFieldNoCopy(tree, strings.Split(requirement.Field, ".")...); ok && value != nil {
+			values[requirement.Field] = fmt.Sprint(value)
+		}
+	}
+	return s.fields.Matches(values)
 }
 
 // event returns the type of the event that a watch with this selection gets for a change. It
 // returns false if the watch gets none.
 func (s selection) event(c store.Change) (watch.EventType, bool) {
-	is, was := s.has(c.Kind, c.Object), c.Old != nil && s.has(c.Kind, c.Old)
+	is, was := s.has(c.Object), c.Old != nil && s.has(c.Old)
 	switch {
 	case c.Type == watch.Deleted:
 		return watch.Deleted, was
@@ -73,40 +84,28 @@ type page struct {
 	remaining *int64
 }
 
-// token is the content of a continue token: the revision of the first chunk, and the last object of
-// the previous chunk.
-type token struct {
-	Revision        uint64
-	Namespace, Name string
+// start is where a list begins: at the revision of its first chunk, after the last object of the previous chunk. The
+// zero value is the beginning of a list at the present revision.
+type start struct {
+	revision uint64
+	last     store.Key
 }
 
-func (t token) String() string {
-	encoded, _ := json.Marshal(t)
-	return base64.RawURLEncoding.EncodeToString(encoded)
-}
-
-// parseToken is the reverse of token.String.
-func parseToken(text string) (t token, err error) {
-	decoded, err := base64.RawURLEncoding.DecodeString(text)
-	if err == nil {
-		err = json.Unmarshal(decoded, &t)
+// start returns where the list of a request begins.
+func (r *Request) start() (start, error) {
+	token := r.query.Get("continue")
+	if token == "" {
+		return start{}, nil
 	}
-	if err == nil && t.Revision == 0 {
-		err = errors.New("it has no revision")
+	if version := r.query.Get("resourceVersion"); version != "" && version != "0" {
+		return start{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	}
+	path, revision, err := storage.DecodeContinue(token, "/")
 	if err != nil {
-		return token{}, apierrors.NewBadRequest(fmt.Sprintf("continue token is not valid: %v", err))
+		return start{}, apierrors.NewBadRequest(fmt.Sprintf("continue token is not valid: %v", err))
 	}
-	return t, nil
-}
-
-// covers reports whether an object is in an earlier chunk.
-func (t token) covers(object runtime.Object) bool {
-	accessor := kinds.Metadata(object)
-	if accessor.GetNamespace() != t.Namespace {
-		return accessor.GetNamespace() < t.Namespace
-	}
-	return accessor.GetName() <= t.Name
+	at := strings.LastIndex(path, "/")
+	return start{uint64(revision), store.Key{Namespace: strings.Trim(path[:at], "/"), Name: path[at+1:]}}, nil //nolint:gosec // revisions of a store are small
 }
 
 func (r *Request) list() (reply, error) {
@@ -133,40 +132,34 @@ func (r *Request) page() (page, error) {
 			return page{}, apierrors.NewBadRequest(fmt.Sprintf("limit %q is not a number", text))
 		}
 	}
-	var after *token
-	if text := r.query.Get("continue"); text != "" {
-		given, err := parseToken(text)
-		if err != nil {
-			return page{}, err
-		}
-		if version := r.query.Get("resourceVersion"); version != "" && version != "0" {
-			return page{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
-		}
-		after = &given
+	from, err := r.start()
+	if err != nil {
+		return page{}, err
 	}
-	return r.chunk(s, after, limit), nil
+	return r.chunk(s, from, limit)
 }
 
-// chunk returns the first objects after the chunk of the token, or all without a limit.
-func (r *Request) chunk(s selection, after *token, limit int64) page {
+// chunk returns the first objects of a list, or all without a limit.
+func (r *Request) chunk(s selection, from start, limit int64) (page, error) {
 	r.objects.Lock()
 	defer r.objects.Unlock()
-	p := page{revision: r.objects.Revision()}
-	if after != nil {
-		p.revision = after.Revision
-	}
+	p := page{revision: cmp.Or(from.revision, r.objects.Revision())}
 	for _, object := range r.objects.ListAt(r.kind, s.namespace, p.revision) {
-		if s.has(r.kind, object) && (after == nil || !after.covers(object)) {
+		if s.has(object) && store.KeyOf(object).Compare(from.last) > 0 {
 			p.objects = append(p.objects, object)
 		}
 	}
 	if remaining := int64(len(p.objects)) - limit; limit > 0 && remaining > 0 {
 		p.objects = p.objects[:limit]
-		last := kinds.Metadata(p.objects[limit-1])
-		p.next = token{p.revision, last.GetNamespace(), last.GetName()}.String()
+		last := store.KeyOf(p.objects[limit-1])
+		token, err := storage.EncodeContinue("/"+last.Namespace+"/"+last.Name, "/", int64(p.revision)) //nolint:gosec // revisions of a store are small
+		if err != nil {
+			return page{}, err
+		}
+		p.next = token
 		if s.labels.Empty() && s.fields.Empty() {
 			p.remaining = &remaining
 		}
 	}
-	return p
+	return p, nil
 }

@@ -204,12 +204,3 @@ func (s *Server) scaleOf(object runtime.Object) (map[string]any, error) {
 	}
 	return scale, nil
 }
-
-// fieldAt returns the value at a path, as a field selector compares it.
-func fieldAt(tree map[string]any, path string) string {
-	value, ok, err := unstructured.NestedFieldNoCopy(tree, strings.Split(path, ".")...)
-	if !ok || err != nil || value == nil {
-		return ""
-	}
-	return fmt.Sprint(value)
-}

@@ -79,7 +79,7 @@ func (b *stream) begin() error {
 		return nil
 	}
 	for _, object := range objects.List(b.r.kind, b.s.namespace) {
-		if !b.s.has(b.r.kind, object) {
+		if !b.s.has(object) {
 			continue
 		}
 		if err := b.put(watch.Added, object); err != nil {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/stack"
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -20,7 +22,7 @@ type events struct {
 	delivering bool
 	to         *registration
 	idle       store.Signal
-	panicked   *Panic
+	panicked   *PanicError
 }
 
 // delivery is one event for one handler.
@@ -31,13 +33,17 @@ type delivery struct {
 	initial     bool
 }
 
-// Panic is a panic of an event handler. It has the fields of fakes.HandlerPanicError, which
-// documents them.
-type Panic struct {
+// PanicError is a panic of an event handler. Package fakes documents its fields.
+type PanicError struct {
 	Informer string
 	Value    any
 	Frame    string
 	Stack    string
+}
+
+// Error returns Informer, Frame and Value in one line.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("an event handler of the informer of %s panicked at %s: %v", e.Informer, e.Frame, e.Value)
 }
 
 // enqueueLocked adds an event to the queue, and starts the goroutine that calls handlers if it does
@@ -81,9 +87,6 @@ func (s *Set) nextEvent() (d delivery, ok bool) {
 	return d, true
 }
 
-// handleFunction is how the name of Set.handle ends in a stack trace.
-const handleFunction = "/fakes/internal/informer.(*Set).handle"
-
 // handle calls a handler and records its panic.
 func (s *Set) handle(d delivery) {
 	returned := false
@@ -92,8 +95,8 @@ func (s *Set) handle(d delivery) {
 		s.store.Lock()
 		defer s.store.Unlock()
 		if thrown != nil && s.events.panicked == nil {
-			frames := append(stack.Panic(handleFunction), "an unknown place")
-			s.events.panicked = &Panic{Informer: fmt.Sprint(d.to.inf.id), Value: thrown, Frame: frames[0], Stack: string(debug.Stack())}
+			position, _ := observe.PanicPosition()
+			s.events.panicked = &PanicError{Informer: fmt.Sprint(d.to.inf.id), Value: thrown, Frame: position, Stack: string(debug.Stack())}
 		}
 		if d.initial {
 			d.to.initial--
@@ -117,7 +120,7 @@ func (s *Set) handle(d delivery) {
 // WaitHandlers waits until the event handlers have returned for all changes so far. It returns an
 // error if the context ends first. If a handler has panicked, it returns the panic; only the first
 // call returns it. If an event handler calls WaitHandlers, the call does not wait for that handler.
-func (s *Set) WaitHandlers(ctx context.Context) (*Panic, error) {
+func (s *Set) WaitHandlers(ctx context.Context) (*PanicError, error) {
 	for {
 		s.store.Lock()
 		e := &s.events
@@ -135,7 +138,9 @@ func (s *Set) WaitHandlers(ctx context.Context) (*Panic, error) {
 			to = e.queue[0].to
 		}
 		s.store.Unlock()
-		if stack.Has(handleFunction) {
+		if goroutines.In(func(function string) bool {
+			return strings.HasSuffix(function, "/fakes/internal/informer.(*Set).handle")
+		}) {
 			return nil, nil
 		}
 		select {

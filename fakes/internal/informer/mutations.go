@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,12 +14,20 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Mutation is a change to an object of a cache. It has the fields of fakes.Mutation, which documents
-// them.
+// Mutation is a change to an object of a cache. Package fakes documents its fields.
 type Mutation struct {
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
 	Diff            string
+}
+
+// String returns "v1 Namespace default: " and Diff.
+func (m Mutation) String() string {
+	name := m.Name
+	if m.Namespace != "" {
+		name = m.Namespace + "/" + name
+	}
+	return fmt.Sprintf("%s %s %s: %s", m.Kind.GroupVersion(), m.Kind.Kind, name, m.Diff)
 }
 
 // MarkLocked returns a mark for Mutations and Read. It copies no objects of the Set's own caches.

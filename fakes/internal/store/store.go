@@ -8,6 +8,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,6 +50,11 @@ type Key struct{ Namespace, Name string }
 func KeyOf(object runtime.Object) Key {
 	accessor := kinds.Metadata(object)
 	return Key{accessor.GetNamespace(), accessor.GetName()}
+}
+
+// Compare compares two keys, first by namespace, then by name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name))
 }
 
 // Change is one change of the store.
@@ -124,12 +130,7 @@ func sorted(all map[Key]runtime.Object, namespace string) []runtime.Object {
 			keys = append(keys, at)
 		}
 	}
-	slices.SortFunc(keys, func(a, b Key) int {
-		if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	slices.SortFunc(keys, Key.Compare)
 	objects := make([]runtime.Object, len(keys))
 	for i, at := range keys {
 		objects[i] = all[at]

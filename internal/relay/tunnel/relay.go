@@ -34,9 +34,8 @@ type Options struct {
 // to create one.
 type Relay struct {
 	options Options
-	// visitors are the connections to the ports until they have a stream. The other end of the channel limits
-	// them then. Channels are the connections to control until they have sent the token.
-	visitors, channels *port.Strangers
+	// visitors limits the connections to the ports, and channels those to control.
+	visitors, channels *port.Limit
 
 	control net.Listener
 	health  net.Listener
@@ -57,7 +56,7 @@ func Listen(options Options) (*Relay, error) {
 	if options.Hold == 0 {
 		options.Hold = 5 * time.Second
 	}
-	r := &Relay{options: options, visitors: port.NewStrangers(port.Most), channels: port.NewStrangers(port.Few), changed: make(chan struct{})}
+	r := &Relay{options: options, visitors: port.NewLimit(port.Most), channels: port.NewLimit(port.Few), changed: make(chan struct{})}
 	if err := r.listen(); err != nil {
 		r.close()
 		return nil, err
@@ -145,21 +144,20 @@ func accept(listener net.Listener, each func(*port.Conn)) error {
 		if err != nil {
 			return fmt.Errorf("accept at %s: %w", listener.Addr(), err)
 		}
-		each(connection.(*port.Conn)) //nolint:forcetypeassert // it is a listener of Strangers
+		each(connection.(*port.Conn)) //nolint:forcetypeassert // it is a listener of a Limit
 	}
 }
 
 // take makes a connection the channel, if it sends the token.
 func (r *Relay) take(channel *port.Conn, tracked *tracker) {
-	if !tracked.add(channel.TCP()) {
+	if !tracked.add(channel.TCPConn) {
 		return
 	}
-	defer tracked.remove(channel.TCP())
+	defer tracked.remove(channel.TCPConn)
 	if err := check(channel, r.options.Token); err != nil {
 		_ = channel.Close()
 		return
 	}
-	channel.Shown()
 	session, err := r.welcome(channel)
 	if err != nil {
 		_ = channel.Close()
@@ -232,28 +230,27 @@ func (r *Relay) open(ctx context.Context) (net.Conn, error) {
 
 // carry forwards one connection to the other end of the channel.
 func (r *Relay) carry(ctx context.Context, connection *port.Conn, tracked *tracker) {
-	if !tracked.add(connection.TCP()) {
+	if !tracked.add(connection.TCPConn) {
 		return
 	}
-	defer tracked.remove(connection.TCP())
+	defer tracked.remove(connection.TCPConn)
 	defer func() { _ = connection.Close() }() // splice closes it too, without the limit knowing
 	stream, err := r.open(ctx)
 	if err != nil {
-		_ = connection.Reset()
+		_ = connection.SetLinger(0) // the deferred Close resets it
 		return
 	}
-	connection.Shown()
 	var head header
 	if address, ok := connection.LocalAddr().(*net.TCPAddr); ok {
 		head.Port = uint16(address.Port) //nolint:gosec // ports have 16 bits
 	}
-	head.Lost = uint32(r.visitors.Lost()) //nolint:gosec // it can begin again at 0
+	head.Lost = uint32(r.visitors.Full()) //nolint:gosec // it can begin again at 0
 	if err := binary.Write(stream, binary.BigEndian, head); err != nil {
-		_ = connection.Reset()
+		_ = connection.SetLinger(0) // the deferred Close resets it
 		_ = stream.Close()
 		return
 	}
-	splice(connection.TCP(), stream)
+	splice(connection.TCPConn, stream)
 }
 
 func (r *Relay) close() {

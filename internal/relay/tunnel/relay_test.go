@@ -16,7 +16,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/admissiontest/admissiontest/internal/port"
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
 
@@ -311,33 +310,5 @@ func TestListenErrors(t *testing.T) {
 				t.Errorf("got %v, want %q in it", err, name)
 			}
 		})
-	}
-}
-
-// While there is no channel, connections that wait are limited, the newest stay, and the other end gets to know
-// how many were reset. Connections to the control port without the token do not keep a channel away.
-func TestStrangers(t *testing.T) {
-	r := start(t, 20*time.Second)
-	limit := port.NewStrangers(port.Most).Limit()
-	address := r.Addresses()[0].String()
-	first := dial(t, address)
-	_, _ = first.Write([]byte("ping"))
-	for range limit + 10 {
-		dial(t, address)
-	}
-	for range limit + 10 {
-		dial(t, r.Control().String())
-	}
-	if _, err := io.ReadAll(first); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("the oldest connection got %v, want a reset", err)
-	}
-	last := dial(t, address)
-	_, _ = last.Write([]byte("pong"))
-	_, _, lost := serveCounting(t, r, echo)
-	if _, err := io.ReadFull(last, make([]byte, 4)); err != nil {
-		t.Errorf("the newest connection: %v", err)
-	}
-	if got := lost.Load(); got == 0 {
-		t.Error("the other end does not know that connections were lost")
 	}
 }

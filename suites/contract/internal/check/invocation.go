@@ -4,8 +4,6 @@ import (
 	"errors"
 	"runtime"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -41,7 +39,7 @@ func (t *T) EachInvocation(requests []framework.Request, phase framework.Phase, 
 // EachMutation calls f for each request whose object Admit has changed.
 func (t *T) EachMutation(f func(Invocation, harness.Result)) {
 	t.EachInvocation(t.Requests(), framework.Mutating, func(invocation Invocation) {
-		if result, ok := invocation.Admit(); ok && !reflection.Equal(result.Before, result.Object) {
+		if result, ok := invocation.Admit(); ok && !Equal(result.Before, result.Object) {
 			f(invocation, result)
 		}
 	})
@@ -109,7 +107,7 @@ func (t *T) ForValidation(h *harness.Harness, request framework.Request) (given 
 		return Attributes{}, harness.Result{}, false
 	}
 	generated := second.Object
-	second.Object, second.OldObject = reflection.Copy(first.Object), reflection.Copy(first.OldObject)
+	second.Object, second.OldObject = Copy(first.Object), Copy(first.OldObject)
 	CopyName(second.Object, generated)
 	return second, mutation, true
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/suggest"
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
 )
 
 // suite is the name of the public package.
 const suite = "contract"
 
-// Plan is a Subject and the rules that are checked against it. NewPlan makes one. Its
-// methods are safe for concurrent use.
+// Plan is a Subject with the selected rules. It is for adapters of other test frameworks, which
+// check and report each rule themselves; package specs is such an adapter. Make a Plan with
+// NewPlan. Its methods are safe for concurrent use.
 type Plan struct {
 	subject Subject
 	rules   []Rule
@@ -42,7 +42,7 @@ func NewPlan(subject Subject, all []Rule, options rule.Options) *Plan {
 }
 
 // Rules returns the selected rules in the order of their checks.
-func (p *Plan) Rules() []Rule { return slices.Clone(p.rules) }
+func (p *Plan) Rules() []rule.Rule { return rule.Rules(p.rules) }
 
 // Misuse returns what is wrong with the Subject or the options; empty means nothing. The
 // first call builds a plugin.
@@ -54,11 +54,17 @@ func (p *Plan) Misuse() []string {
 // Buildable reports whether a plugin of the Subject can be built.
 func (p *Plan) Buildable() bool { return p.examine() == nil }
 
-// Check checks one rule and applies its waiver.
-func (p *Plan) Check(definition Rule) rule.Outcome {
-	t := NewT(p.subject)
-	t.broken = p.examine()
-	return p.options.Apply(suite, t.Run(definition, p.options.Budget))
+// Check checks one of the selected rules and applies its waiver. If the rule is not selected, the
+// verdict is Errored.
+func (p *Plan) Check(wanted rule.Rule) rule.Outcome {
+	for _, each := range p.rules {
+		if each.ID == wanted.ID {
+			t := NewT(p.subject)
+			t.broken = p.examine()
+			return p.options.Apply(suite, t.Run(each, p.options.Budget))
+		}
+	}
+	return rule.Outcome{Rule: wanted, Verdict: framework.Errored, Reason: fmt.Sprintf("find rule %q: it is not among the selected rules, which Plan.Rules returns", wanted.ID)}
 }
 
 // examine checks a Subject before any rule is checked: the Subject must have requests that an API
@@ -101,7 +107,7 @@ func enforcedProblems(subject Subject, objects []runtime.Object) (misuse []strin
 	for _, path := range subject.Enforced {
 		exists, similar := len(objects) == 0, []string(nil)
 		for _, object := range objects {
-			ok, more := reflection.HasField(object, path)
+			ok, more := HasField(object, path)
 			exists, similar = exists || ok, append(similar, more...)
 		}
 		if !exists {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/rule"
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/internal/rule"
 )
 
 // Response is the result of a request that was sent through both phases of a plugin.
@@ -85,10 +83,10 @@ func Difference(expected, got Response) string {
 	switch {
 	case !SameVerdict(expected, got):
 		return fmt.Sprintf("got %s, want %s", got, expected)
-	case got.Err != nil || got.Result.Err != nil || reflection.Equal(expected.Result.Object, got.Result.Object):
+	case got.Err != nil || got.Result.Err != nil || Equal(expected.Result.Object, got.Result.Object):
 		return ""
 	default:
-		return "the object differs (- want, + got):\n" + reflection.Diff(expected.Result.Object, got.Result.Object)
+		return "the object differs (- want, + got):\n" + Diff(expected.Result.Object, got.Result.Object)
 	}
 }
 
@@ -172,14 +170,20 @@ func (t *T) Ever(f func() bool) bool {
 	return false
 }
 
+// Varies reports whether a new plugin ever responds to a request in another way than expected. Then a difference
+// from the expected response shows nothing.
+func (t *T) Varies(request framework.Request, expected Response) bool {
+	return t.Ever(func() bool { return Difference(expected, Send(t.Context(), t.Plugin(), request)) != "" })
+}
+
 // Effect returns what the plugin did for a request: refused the request, changed the object, or
 // wrote with a client. Empty means that it did none of these.
 func Effect(result harness.Result) string {
 	switch {
 	case result.Err != nil:
 		return "refused it: " + result.Status.Message
-	case !reflection.Equal(result.Before, result.Object):
-		return "changed the object (- was, + is):\n" + reflection.Diff(result.Before, result.Object)
+	case !Equal(result.Before, result.Object):
+		return "changed the object (- was, + is):\n" + Diff(result.Before, result.Object)
 	case len(result.Calls.Writes()) > 0:
 		return "wrote:\n" + result.Calls.Writes().String()
 	default:

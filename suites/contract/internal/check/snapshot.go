@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -14,7 +12,7 @@ type Snapshot struct{ given, copies Attributes }
 
 // TakeSnapshot copies the objects of a request.
 func TakeSnapshot(given Attributes) Snapshot {
-	return Snapshot{given, Attributes{Object: reflection.Copy(given.Object), OldObject: reflection.Copy(given.OldObject), Options: reflection.Copy(given.Options)}}
+	return Snapshot{given, Attributes{Object: Copy(given.Object), OldObject: Copy(given.OldObject), Options: Copy(given.Options)}}
 }
 
 // Changes returns what has changed since the snapshot; empty means nothing.
@@ -28,8 +26,8 @@ func (s Snapshot) Changes() string {
 		{"old object", s.copies.OldObject, s.given.OldObject},
 		{"operation options", s.copies.Options, s.given.Options},
 	} {
-		if !reflection.Equal(each.was, each.is) {
-			changed = append(changed, fmt.Sprintf("it changed the %s (- was, + is):\n%s", each.name, reflection.Diff(each.was, each.is)))
+		if !Equal(each.was, each.is) {
+			changed = append(changed, fmt.Sprintf("it changed the %s (- was, + is):\n%s", each.name, Diff(each.was, each.is)))
 		}
 	}
 	return strings.Join(changed, "\n")

@@ -4,8 +4,6 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -33,7 +31,7 @@ func SendYielding(ctx context.Context, h *harness.Harness, request framework.Req
 		case a.GetOperation() == admission.Delete:
 			a = first // the same record in both phases
 		default:
-			object := reflection.Copy(first.GetObject())
+			object := Copy(first.GetObject())
 			CopyName(object, a.GetObject())
 			a = admission.NewAttributesRecord(object, a.GetOldObject(), a.GetKind(), a.GetNamespace(), a.GetName(), a.GetResource(),
 				a.GetSubresource(), a.GetOperation(), a.GetOperationOptions(), a.IsDryRun(), a.GetUserInfo())

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -74,8 +72,8 @@ func checkIdempotent(t *check.T) {
 		if thrown != nil || first.Err != nil {
 			return
 		}
-		once := reflection.Copy(first.Object)
-		if !reflection.Equal(first.Before, once) {
+		once := check.Copy(first.Object)
+		if !check.Equal(first.Before, once) {
 			t.Reached()
 		}
 		// As in k8s.io/apiserver/pkg/admission/reinvocation.go.
@@ -90,7 +88,7 @@ func checkIdempotent(t *check.T) {
 		if !ok {
 			return
 		}
-		other.Attributes.Object = reflection.Copy(once)
+		other.Attributes.Object = check.Copy(once)
 		if fresh, thrown := t.Call(other.Harness, other.Attributes.Record(), framework.Mutating); thrown == nil {
 			reportIfNotIdempotent(invocation, "called for a new request with its own result", once, fresh)
 		}
@@ -101,8 +99,8 @@ func reportIfNotIdempotent(t check.Invocation, how string, once runtime.Object, 
 	switch {
 	case again.Err != nil:
 		t.Errorf("%s: Admit, %s, refused it: %s\nwant: it admits what it has made", t.Request, how, again.Status.Message)
-	case !reflection.Equal(once, again.Object):
-		t.Errorf("%s: Admit, %s, changed the object again (- after the first call, + after the second):\n%s", t.Request, how, reflection.Diff(once, again.Object))
+	case !check.Equal(once, again.Object):
+		t.Errorf("%s: Admit, %s, changed the object again (- after the first call, + after the second):\n%s", t.Request, how, check.Diff(once, again.Object))
 	}
 }
 
@@ -122,7 +120,7 @@ func checkRoundTrip(t *check.T) {
 		}
 		given.Object = defaulted
 		result, ok := invocation.Admit()
-		if !ok || reflection.Equal(result.Before, result.Object) {
+		if !ok || check.Equal(result.Before, result.Object) {
 			return
 		}
 		back, err := codec.roundTrip(result.Object)
@@ -131,9 +129,9 @@ func checkRoundTrip(t *check.T) {
 			return
 		}
 		t.Reached()
-		if !reflection.Equal(result.Object, back) {
+		if !check.Equal(result.Object, back) {
 			t.Errorf("%s: the object that Admit made changes when it is encoded as %s, defaulted and decoded. want: Admit sets what defaulting would set (- from Admit, + after decoding):\n%s",
-				invocation.Request, codec.version, reflection.Diff(result.Object, back))
+				invocation.Request, codec.version, check.Diff(result.Object, back))
 		}
 	})
 }
@@ -150,17 +148,17 @@ const (
 func checkConverges(t *check.T) {
 	t.EachMutation(func(invocation check.Invocation, first harness.Result) {
 		shared, ok := invocation.WithNewPlugin()
-		if !ok || !reinvokeUntilStable(shared, reflection.Copy(first.Object)).converged() {
+		if !ok || !reinvokeUntilStable(shared, check.Copy(first.Object)).converged() {
 			return
 		}
 		for number := range maxForeignEdits {
-			edited := reflection.Copy(first.Object)
-			edit := reflection.ForeignEdit{Index: number}
-			edit.Apply(reflection.Copy(first.Before), edited)
+			edited := check.Copy(first.Object)
+			edit := check.ForeignEdit{Index: number}
+			edit.Apply(check.Copy(first.Before), edited)
 			if edit.Name == "" {
 				return
 			}
-			after := reinvokeUntilStable(shared, reflection.Copy(edited))
+			after := reinvokeUntilStable(shared, check.Copy(edited))
 			if after.admitted {
 				t.Reached()
 			}
@@ -210,11 +208,11 @@ func reinvokeUntilStable(t check.Invocation, edited runtime.Object) reinvoked {
 		if thrown != nil || result.Err != nil {
 			return reinvoked{}
 		}
-		if reflection.Equal(result.Before, result.Object) {
+		if check.Equal(result.Before, result.Object) {
 			return reinvoked{admitted: true}
 		}
 	}
-	return reinvoked{true, reflection.Diff(result.Before, result.Object)}
+	return reinvoked{true, check.Diff(result.Before, result.Object)}
 }
 
 // checkInPlace adds labels, annotations and finalizers of another client to the object, and an
@@ -229,13 +227,13 @@ func checkInPlace(t *check.T) {
 		}
 		markForeign(invocation.Attributes.OldObject)
 		result, ok := invocation.Admit()
-		if !ok || reflection.Equal(result.Before, result.Object) {
+		if !ok || check.Equal(result.Before, result.Object) {
 			return
 		}
 		t.Reached()
 		for _, lost := range lostMarks(result.Object) {
 			t.Errorf("%s: Admit lost the %s, which another client had set. want: it edits the object in place. It changed (- was, + is):\n%s",
-				invocation.Request, lost, reflection.Diff(result.Before, result.Object))
+				invocation.Request, lost, check.Diff(result.Before, result.Object))
 		}
 	})
 }
@@ -252,15 +250,15 @@ func markForeign(object runtime.Object) bool {
 	}
 	accessor.SetLabels(withMark(accessor.GetLabels()))
 	accessor.SetAnnotations(withMark(accessor.GetAnnotations()))
-	accessor.SetFinalizers(append(append([]string{}, accessor.GetFinalizers()...), reflection.ForeignMark))
+	accessor.SetFinalizers(append(append([]string{}, accessor.GetFinalizers()...), check.ForeignMark))
 	if loose, ok := object.(*unstructured.Unstructured); ok {
-		loose.Object[reflection.ForeignField] = reflection.ForeignMark
+		loose.Object[check.ForeignField] = check.ForeignMark
 	}
 	return true
 }
 
 func withMark(values map[string]string) map[string]string {
-	marked := map[string]string{reflection.ForeignMark: "true"}
+	marked := map[string]string{check.ForeignMark: "true"}
 	for key, value := range values {
 		marked[key] = value
 	}
@@ -274,23 +272,23 @@ func lostMarks(object runtime.Object) []string {
 		return []string{"metadata"}
 	}
 	var lost []string
-	if accessor.GetLabels()[reflection.ForeignMark] == "" {
-		lost = append(lost, "label "+reflection.ForeignMark)
+	if accessor.GetLabels()[check.ForeignMark] == "" {
+		lost = append(lost, "label "+check.ForeignMark)
 	}
-	if accessor.GetAnnotations()[reflection.ForeignMark] == "" {
-		lost = append(lost, "annotation "+reflection.ForeignMark)
+	if accessor.GetAnnotations()[check.ForeignMark] == "" {
+		lost = append(lost, "annotation "+check.ForeignMark)
 	}
 	finalizers := 0
 	for _, finalizer := range accessor.GetFinalizers() {
-		if finalizer == reflection.ForeignMark {
+		if finalizer == check.ForeignMark {
 			finalizers++
 		}
 	}
 	if finalizers == 0 {
-		lost = append(lost, "finalizer "+reflection.ForeignMark)
+		lost = append(lost, "finalizer "+check.ForeignMark)
 	}
-	if loose, ok := object.(*unstructured.Unstructured); ok && loose.Object[reflection.ForeignField] != reflection.ForeignMark {
-		lost = append(lost, "field "+reflection.ForeignField)
+	if loose, ok := object.(*unstructured.Unstructured); ok && loose.Object[check.ForeignField] != check.ForeignMark {
+		lost = append(lost, "field "+check.ForeignField)
 	}
 	return lost
 }
@@ -300,14 +298,14 @@ func lostMarks(object runtime.Object) []string {
 func checkUserValues(t *check.T) {
 	reported, late := map[string]bool{}, t.HalfBudget()
 	t.EachMutation(func(invocation check.Invocation, result harness.Result) {
-		for _, field := range reflection.ChangedFields(result.Before, result.Object) {
+		for _, field := range check.ChangedFields(result.Before, result.Object) {
 			if reported[field.Path] || isEnforced(t.Subject.Enforced, field.Path) || late() {
 				continue
 			}
 			if field.Changed {
 				reported[field.Path] = true
 				t.Errorf("%s: Admit changed %s, which the user had set. want: it keeps the value or refuses it, or Subject.Enforced has the field (- was, + is):\n%s",
-					invocation.Request, field.Path, reflection.Diff(result.Before, result.Object))
+					invocation.Request, field.Path, check.Diff(result.Before, result.Object))
 				continue
 			}
 			again, ok := invocation.WithNewPlugin()
@@ -318,7 +316,7 @@ func checkUserValues(t *check.T) {
 			if got, admitted := again.Admit(); admitted && !field.Kept(got.Object) {
 				reported[field.Path] = true
 				t.Errorf("%s: the user sets %s to another value than Admit would, and Admit overwrites it. want: it keeps the value or refuses it, or Subject.Enforced has the field (- was, + is):\n%s",
-					invocation.Request, field.Path, reflection.Diff(got.Before, got.Object))
+					invocation.Request, field.Path, check.Diff(got.Before, got.Object))
 			}
 		}
 	})

@@ -15,7 +15,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
 )
 
 // randomBytes is the length of the data from which random objects are filled.
@@ -122,7 +121,7 @@ func actsOn(t *check.T, h **harness.Harness, empty runtime.Object) string {
 		objects = append(objects, random.Object)
 	}
 	for _, object := range objects {
-		for _, request := range []framework.Request{framework.Create(object), framework.Update(object, reflection.Copy(object)), framework.Delete(object)} {
+		for _, request := range []framework.Request{framework.Create(object), framework.Update(object, check.Copy(object)), framework.Delete(object)} {
 			result, ok := t.Do(*h, request)
 			if !ok {
 				*h = t.Plugin()

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,7 +111,7 @@ func stored(t *check.T, requests []framework.Request) []framework.Request {
 		if accessor, err := meta.Accessor(object); objects.IsNil(object) || err != nil || accessor.GetName() == "" {
 			continue
 		}
-		request.InProcess.OldObject = reflection.Copy(object)
+		request.InProcess.OldObject = check.Copy(object)
 		all = append(all, request)
 	}
 	return all
@@ -144,8 +142,8 @@ func checkDeletingUpdates(t *check.T) {
 			switch {
 			case result.Err != nil:
 				t.Errorf("%s, of an object in deletion, which only %s: got %s, want admitted", update, each.what, refusalText(result.Status))
-			case !reflection.Equal(result.Before, result.Object):
-				t.Errorf("%s, of an object in deletion, which only %s: the plugin changed the object, want no change (- was, + is):\n%s", update, each.what, reflection.Diff(result.Before, result.Object))
+			case !check.Equal(result.Before, result.Object):
+				t.Errorf("%s, of an object in deletion, which only %s: the plugin changed the object, want no change (- was, + is):\n%s", update, each.what, check.Diff(result.Before, result.Object))
 			}
 			if t.Failed() {
 				return
@@ -160,7 +158,7 @@ func startDeletion(object runtime.Object) {
 		now, seconds := metav1.NewTime(metav1.Now().Truncate(time.Second)), int64(0) // as it is encoded
 		accessor.SetDeletionTimestamp(&now)
 		accessor.SetDeletionGracePeriodSeconds(&seconds)
-		accessor.SetFinalizers([]string{reflection.ForeignMark})
+		accessor.SetFinalizers([]string{check.ForeignMark})
 	}
 }
 

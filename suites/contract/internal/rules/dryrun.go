@@ -3,8 +3,6 @@ package rules
 import (
 	"fmt"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
@@ -190,8 +188,8 @@ func responseDifference(was, is harness.Result) string {
 	switch {
 	case !check.SameVerdict(check.Response{Result: was}, check.Response{Result: is}):
 		return fmt.Sprintf("\n- %s\n+ %s", text(was), text(is))
-	case was.Err == nil && !reflection.Equal(was.Object, is.Object):
-		return "the object differs\n" + reflection.Diff(was.Object, is.Object)
+	case was.Err == nil && !check.Equal(was.Object, is.Object):
+		return "the object differs\n" + check.Diff(was.Object, is.Object)
 	default:
 		return ""
 	}

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
@@ -105,32 +102,29 @@ func checkRequest(t *check.T, h *harness.Harness, request framework.Request) {
 	if !check.WouldCall(h.Plugin(), framework.Validating, f.Operation) {
 		return
 	}
-	before := copyObjects(f)
+	before := check.TakeSnapshot(f)
 	result, thrown := t.Call(h, f.Record(), framework.Validating)
 	fuzzAnswer(t, f, result, thrown)
-	if thrown == nil {
-		for _, changed := range changedObjects(before, f) {
-			t.Errorf("V1: %s: Validate changed %s", f, changed)
-		}
+	if changes := before.Changes(); thrown == nil && changes != "" {
+		t.Errorf("V1: %s: called in Validate, %s", f, changes)
 	}
 }
 
 // fuzzAdmit calls Admit twice. It returns false if the plugin refuses or panics.
 func fuzzAdmit(t *check.T, h *harness.Harness, f check.Attributes) bool {
-	before := copyObjects(f)
-	record := f.Record()
+	old, record := check.Copy(f.OldObject), f.Record()
 	result, thrown := t.Call(h, record, framework.Mutating)
 	fuzzAnswer(t, f, result, thrown)
 	if thrown != nil {
 		return false
 	}
-	if f.OldObject != nil && !reflection.Equal(before.OldObject, f.OldObject) {
-		t.Errorf("O1: %s: Admit changed the old object (- was, + is):\n%s", f, reflection.Diff(before.OldObject, f.OldObject))
+	if !check.Equal(old, f.OldObject) {
+		t.Errorf("O1: %s: Admit changed the old object (- was, + is):\n%s", f, check.Diff(old, f.OldObject))
 	}
 	if result.Err != nil || f.Object == nil {
 		return result.Err == nil
 	}
-	once := copyObjects(f)
+	once := check.Copy(f.Object)
 	record.GetReinvocationContext().SetIsReinvoke()
 	again, thrown := t.Call(h, record, framework.Mutating)
 	fuzzAnswer(t, f, again, thrown)
@@ -140,8 +134,8 @@ func fuzzAdmit(t *check.T, h *harness.Harness, f check.Attributes) bool {
 	case again.Err != nil:
 		t.Errorf("A1: %s: Admit, called again for its own result, refused it: %s", f, again.Status.Message)
 		return false
-	case !reflection.Equal(once.Object, f.Object):
-		t.Errorf("A1: %s: Admit, called again, changed the object again (- after the first call, + after the second):\n%s", f, reflection.Diff(once.Object, f.Object))
+	case !check.Equal(once, f.Object):
+		t.Errorf("A1: %s: Admit, called again, changed the object again (- after the first call, + after the second):\n%s", f, check.Diff(once, f.Object))
 	}
 	return true
 }
@@ -162,28 +156,4 @@ func fuzzAnswer(t *check.T, f check.Attributes, result harness.Result, thrown *h
 	if _, ok := result.Err.(apierrors.APIStatus); !ok {
 		t.Errorf("E1: %s: refused with a %T, want a Status error: %s", f, result.Err, result.Status.Message)
 	}
-}
-
-// copyObjects returns the attributes with copies of the objects.
-func copyObjects(f check.Attributes) check.Attributes {
-	for _, object := range []*runtime.Object{&f.Object, &f.OldObject, &f.Options} {
-		if *object != nil {
-			*object = (*object).DeepCopyObject()
-		}
-	}
-	return f
-}
-
-// changedObjects returns which objects have changed.
-func changedObjects(f check.Attributes, is check.Attributes) []string {
-	var all []string
-	for _, each := range []struct {
-		what    string
-		was, is runtime.Object
-	}{{"the object", f.Object, is.Object}, {"the old object", f.OldObject, is.OldObject}, {"the options", f.Options, is.Options}} {
-		if !equality.Semantic.DeepEqual(each.was, each.is) {
-			all = append(all, fmt.Sprintf("%s (- was, + is):\n%s", each.what, reflection.Diff(each.was, each.is)))
-		}
-	}
-	return all
 }

@@ -81,64 +81,34 @@ func flippable(gates featuregate.MutableVersionedFeatureGate) []map[string]bool 
 	return settable(gates, opposite)
 }
 
-// settable divides gates until each part can be set. A gate that cannot be set alone is set
-// together with the gates that it depends on or that depend on it. If that fails too, it is
-// omitted.
-func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool) []map[string]bool {
-	if len(wanted) == 0 {
-		return nil
-	}
-	if setGates(gates.DeepCopy(), wanted) == nil {
-		return []map[string]bool{wanted}
-	}
-	names := slices.Sorted(maps.Keys(wanted))
-	if len(names) == 1 {
-		all := withRelated(gates, names[0], wanted[names[0]])
-		if setGates(gates.DeepCopy(), all) == nil {
-			return []map[string]bool{all}
+// settable divides gates into groups that can be set. In each group are as many as possible: a gate that depends on
+// others can be set after them. Gates that can never be set are left out.
+func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool) (groups []map[string]bool) {
+	left := slices.Sorted(maps.Keys(wanted))
+	for {
+		group := map[string]bool{}
+		for before := -1; before < len(group); {
+			before = len(group)
+			left = slices.DeleteFunc(left, func(name string) bool {
+				tried := maps.Clone(group)
+				tried[name] = wanted[name]
+				fits := setGates(gates.DeepCopy(), tried) == nil
+				if fits {
+					group = tried
+				}
+				return fits
+			})
 		}
-		return nil
-	}
-	var groups []map[string]bool
-	for part := range slices.Chunk(names, (len(names)+1)/2) {
-		half := map[string]bool{}
-		for _, name := range part {
-			half[name] = wanted[name]
+		if len(group) == 0 {
+			return groups
 		}
-		groups = append(groups, settable(gates, half)...)
+		groups = append(groups, group)
 	}
-	return groups
 }
 
 // dependent are gates that know the dependencies between them.
 type dependent interface {
 	Dependencies() map[featuregate.Feature][]featuregate.Feature
-}
-
-// withRelated returns a gate with the gates that must be set with it: those that it depends
-// on if it is to be on, and those that depend on it if it is to be off.
-func withRelated(gates featuregate.FeatureGate, name string, on bool) map[string]bool {
-	all := map[string]bool{name: on}
-	knows, ok := gates.(dependent)
-	if !ok {
-		return all
-	}
-	for grown := true; grown; {
-		grown = false
-		for gate, needs := range knows.Dependencies() {
-			for _, needed := range needs {
-				from, to := string(gate), string(needed)
-				if !on {
-					from, to = to, from
-				}
-				_, has := all[from]
-				if _, had := all[to]; has && !had && gates.Enabled(featuregate.Feature(to)) != on {
-					all[to], grown = on, true
-				}
-			}
-		}
-	}
-	return all
 }
 
 // setGates sets gates without logging.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
@@ -201,7 +199,7 @@ func asOperation(f check.Attributes, operation admission.Operation) check.Attrib
 	case admission.Create:
 		f.Object, f.Options = object, &metav1.CreateOptions{}
 	case admission.Update:
-		f.Object, f.OldObject, f.Options = object, reflection.Copy(object), &metav1.UpdateOptions{}
+		f.Object, f.OldObject, f.Options = object, check.Copy(object), &metav1.UpdateOptions{}
 	case admission.Delete:
 		f.OldObject, f.Options = object, &metav1.DeleteOptions{}
 	case admission.Connect:
@@ -219,7 +217,7 @@ func checkAdmitMutates(t *check.T) {
 		case thrown != nil:
 		case result.Err != nil && refused == "":
 			refused = fmt.Sprintf("%s was refused by Admit (%s)", invocation.Request, result.Status.Message)
-		case !reflection.Equal(result.Before, result.Object) || len(result.Calls.Writes()) > 0:
+		case !check.Equal(result.Before, result.Object) || len(result.Calls.Writes()) > 0:
 			useful = true
 		}
 	})

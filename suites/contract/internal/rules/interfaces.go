@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -61,7 +59,7 @@ func checkObjectInterfaces(t *check.T) {
 				continue
 			}
 			got, ok := callDirectly(t, without, request, phase, nil)
-			if !ok || (expected.err == nil && reflection.Equal(expected.before, expected.object)) {
+			if !ok || (expected.err == nil && check.Equal(expected.before, expected.object)) {
 				continue // with the ObjectInterfaces of the test, the plugin does nothing either
 			}
 			compared = true
@@ -134,8 +132,8 @@ func (d direct) differs(expected direct) string {
 		return fmt.Sprintf("it %s, and with them it %s", verdictOf(d.err), verdictOf(expected.err))
 	case d.err != nil && apierrors.ReasonForError(d.err) != apierrors.ReasonForError(expected.err): // refusal-messages-are-stable (E3) compares messages
 		return fmt.Sprintf("it %s, and with them it %s", verdictOf(d.err), verdictOf(expected.err))
-	case !reflection.Equal(d.object, expected.object):
-		return "its object differs (- with them, + without):\n" + reflection.Diff(expected.object, d.object)
+	case !check.Equal(d.object, expected.object):
+		return "its object differs (- with them, + without):\n" + check.Diff(expected.object, d.object)
 	default:
 		return ""
 	}

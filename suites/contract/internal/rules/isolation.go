@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -38,8 +36,8 @@ func (s sequenceStep) differs(expected sequenceStep) string {
 	switch {
 	case s.refused != expected.refused:
 		return "- " + verdictText(expected.refused) + "\n+ " + verdictText(s.refused)
-	case !reflection.Equal(expected.object, s.object):
-		return reflection.Diff(expected.object, s.object)
+	case !check.Equal(expected.object, s.object):
+		return check.Diff(expected.object, s.object)
 	case s.writes != expected.writes:
 		return "- wrote: " + expected.writes + "\n+ wrote: " + s.writes
 	default:
@@ -56,7 +54,7 @@ func verdictText(refused string) string {
 
 // overwriteAfterCall overwrites what a plugin was given, after the call. Before is the memory
 // that its arguments referred to before the call.
-type overwriteAfterCall func(given check.Attributes, before *reflection.Memory) *reflection.Overwritten
+type overwriteAfterCall func(given check.Attributes, before *check.Memory) *check.Overwritten
 
 // sequence sends all requests to one plugin, twice. After each call it overwrites what the
 // plugin was given; a nil function overwrites nothing.
@@ -73,10 +71,10 @@ func sequence(t *check.T, after overwriteAfterCall) (steps []sequenceStep) {
 			}
 			if phase == framework.Validating && next.object != nil {
 				name := given.Object
-				given.Object = reflection.Copy(next.object)
+				given.Object = check.Copy(next.object)
 				check.CopyName(given.Object, name)
 			}
-			before := reflection.MemoryOf(given.Object, given.OldObject, given.Options, given.User)
+			before := check.MemoryOf(given.Object, given.OldObject, given.Options, given.User)
 			result, thrown := t.Call(h, given.Record(), phase)
 			if thrown != nil {
 				next.panicked = true
@@ -107,8 +105,8 @@ func (s *sequenceStep) note(result harness.Result, phase framework.Phase) {
 	}
 	s.writes += strings.TrimSpace(result.Calls.Writes().String())
 	if phase == framework.Mutating {
-		s.object, s.held = reflection.Copy(result.Object), result.Object
-		s.mutated = result.Err == nil && !reflection.Equal(result.Before, result.Object)
+		s.object, s.held = check.Copy(result.Object), result.Object
+		s.mutated = result.Err == nil && !check.Equal(result.Before, result.Object)
 	}
 }
 
@@ -161,26 +159,26 @@ func before(steps []sequenceStep, at int) string {
 func checkStateNotAliased(t *check.T) {
 	t.RequirePhase(framework.Mutating)
 	normal := compareWithOverwritten(t,
-		func(given check.Attributes, before *reflection.Memory) *reflection.Overwritten {
-			return reflection.Overwrite(before.Contains, given.Object)
+		func(given check.Attributes, before *check.Memory) *check.Overwritten {
+			return check.Overwrite(before.Contains, given.Object)
 		},
 		"overwriting what Admit had put into the objects of those requests changed what the plugin does. want: Admit puts copies there")
 	for _, each := range normal {
 		if each.mutated {
 			t.Reached()
 		}
-		if each.held != nil && !reflection.Equal(each.object, each.held) {
+		if each.held != nil && !check.Equal(each.object, each.held) {
 			t.Errorf("%s: after Admit had returned, its object was changed by later requests. want: objects of different requests share no memory (- from Admit, + later):\n%s",
-				each.request, reflection.Diff(each.object, each.held))
+				each.request, check.Diff(each.object, each.held))
 		}
 	}
 }
 
 func checkNotRetained(t *check.T) {
 	normal := compareWithOverwritten(t,
-		func(given check.Attributes, before *reflection.Memory) *reflection.Overwritten {
+		func(given check.Attributes, before *check.Memory) *check.Overwritten {
 			others := func(value reflect.Value) bool { return !before.Contains(value) }
-			return reflection.Overwrite(others, given.Object, given.OldObject, given.Options, given.User)
+			return check.Overwrite(others, given.Object, given.OldObject, given.Options, given.User)
 		},
 		"overwriting the arguments of those requests changed what the plugin does. want: it keeps copies of what it needs")
 	for _, each := range normal {
@@ -217,7 +215,7 @@ func fullUser(who user.Info) *user.DefaultInfo {
 	full := &user.DefaultInfo{
 		Name: who.GetName(), UID: who.GetUID(),
 		Groups: append([]string{}, who.GetGroups()...),
-		Extra:  map[string][]string{reflection.ForeignMark: {"b", "a"}},
+		Extra:  map[string][]string{check.ForeignMark: {"b", "a"}},
 	}
 	for key, values := range who.GetExtra() {
 		full.Extra[key] = append([]string{}, values...)

@@ -4,8 +4,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -32,8 +30,8 @@ func checkListElements(t *check.T) {
 		if refused.Verb != framework.VerbCreate {
 			return false // an update can compare elements with the elements of the old object by index
 		}
-		for _, list := range reflection.ListsOfStructs(refused.Object) {
-			e := elements{t: t, request: refused, list: list, bad: list.In(reflection.Copy(refused.Object)), good: list.In(reflection.Copy(admitted))}
+		for _, list := range check.ListsOfStructs(refused.Object) {
+			e := elements{t: t, request: refused, list: list, bad: list.In(check.Copy(refused.Object)), good: list.In(check.Copy(admitted))}
 			if e.good.IsValid() && e.good.Len() > 0 {
 				found = e.check() || found
 			}
@@ -46,7 +44,7 @@ func checkListElements(t *check.T) {
 type elements struct {
 	t         *check.T
 	request   framework.Request
-	list      reflection.List
+	list      check.List
 	bad, good reflect.Value
 }
 
@@ -87,7 +85,7 @@ func (e elements) checkInit() {
 		}
 	}
 	moved := e.with(e.good)
-	init := reflection.List{Fields: append(slices.Clone(e.list.Fields[:last]), "InitContainers")}.In(moved)
+	init := check.List{Fields: append(slices.Clone(e.list.Fields[:last]), "InitContainers")}.In(moved)
 	if !init.IsValid() || init.Type() != e.bad.Type() || !e.admits(e.good) || e.admits(e.good, e.bad) {
 		return
 	}
@@ -111,14 +109,14 @@ func (e elements) renameGood() {
 
 // with returns the object of the request with these elements in the list.
 func (e elements) with(lists ...reflect.Value) runtime.Object {
-	object := reflection.Copy(e.request.Object)
+	object := check.Copy(e.request.Object)
 	list := e.list.In(object)
 	all := reflect.MakeSlice(list.Type(), 0, 0)
 	for _, each := range lists {
 		all = reflect.AppendSlice(all, each)
 	}
 	list.Set(all)
-	return reflection.Copy(object) // the lists are used again
+	return check.Copy(object) // the lists are used again
 }
 
 func (e elements) send(object runtime.Object) (harness.Result, bool) {

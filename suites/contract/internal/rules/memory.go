@@ -3,8 +3,6 @@ package rules
 import (
 	"strings"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
@@ -80,13 +78,13 @@ func checkOldUnchanged(t *check.T) {
 		if objects.IsNil(invocation.Attributes.OldObject) {
 			return
 		}
-		old := reflection.Copy(invocation.Attributes.OldObject)
+		old := check.Copy(invocation.Attributes.OldObject)
 		if _, thrown := t.Call(invocation.Harness, invocation.Attributes.Record(), framework.Mutating); thrown != nil {
 			return
 		}
 		t.Reached()
-		if !reflection.Equal(old, invocation.Attributes.OldObject) {
-			t.Errorf("%s: Admit changed the old object (- was, + is):\n%s", invocation.Request, reflection.Diff(old, invocation.Attributes.OldObject))
+		if !check.Equal(old, invocation.Attributes.OldObject) {
+			t.Errorf("%s: Admit changed the old object (- was, + is):\n%s", invocation.Request, check.Diff(old, invocation.Attributes.OldObject))
 		}
 	})
 }
@@ -97,11 +95,11 @@ func checkOldNotAliased(t *check.T) {
 			return
 		}
 		t.Reached()
-		old := reflection.Copy(invocation.Attributes.OldObject)
-		defer reflection.Overwrite(reflection.SpareNone, result.Object).Restore()
-		if !reflection.Equal(old, invocation.Attributes.OldObject) {
+		old := check.Copy(invocation.Attributes.OldObject)
+		defer check.Overwrite(check.SpareNone, result.Object).Restore()
+		if !check.Equal(old, invocation.Attributes.OldObject) {
 			t.Errorf("%s: after Admit the object shares memory with the old object: overwriting the object changed the old object (- was, + is):\n%s\nwant: Admit copies what it takes from the old object",
-				invocation.Request, reflection.Diff(old, invocation.Attributes.OldObject))
+				invocation.Request, check.Diff(old, invocation.Attributes.OldObject))
 		}
 	})
 }
@@ -135,10 +133,10 @@ func checkCacheNotAliased(t *check.T) {
 			return false
 		}
 		result, ok := invocation.Admit()
-		if !ok || len(result.CacheEdits) > 0 || reflection.Equal(result.Before, result.Object) || !snapshot.Read() {
+		if !ok || len(result.CacheEdits) > 0 || check.Equal(result.Before, result.Object) || !snapshot.Read() {
 			return false // caches-are-unchanged (C1) reports changes of a cache
 		}
-		defer reflection.Overwrite(reflection.SpareNone, result.Object).Restore()
+		defer check.Overwrite(check.SpareNone, result.Object).Restore()
 		for _, edit := range snapshot.Mutations() {
 			t.Errorf("%s: after Admit the object shares memory with a cache: overwriting the object changed the cached one: %s\nwant: Admit copies what it takes from a cached object", invocation.Request, edit)
 		}

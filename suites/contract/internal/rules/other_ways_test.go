@@ -26,7 +26,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
 )
 
 // TestOtherBrokenPlugins: plugins that break a rule in another way than the plugins of the kill
@@ -86,7 +85,7 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		})), "refused with 403"},
 		"takes the first of an index": {"T2", built(func(p *sound) admission.Interface { return &firstOfIndex{sound: p} }), "with lists in a different order"},
 		"replaces a list":             {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSecrets} }), "spec.imagePullSecrets[0]"},
-		"replaces a map":              {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSelector} }), "spec.nodeSelector[" + reflection.ForeignMark + "]"},
+		"replaces a map":              {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSelector} }), "spec.nodeSelector[" + check.ForeignMark + "]"},
 		"enforces another field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
 			s.Enforced = []string{"metadata.labels[other]", "metadata.annotations", "spec.tolerations[]"}
 		}}, "metadata.labels"},

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -90,7 +88,7 @@ func checkDeclaredAnswers(t *check.T) {
 // validate-accepts-what-admit-made (V2) reports.
 func refusesItsOwnChange(t *check.T, request framework.Request) bool {
 	_, mutation, ok := t.ForValidation(t.Plugin(), request)
-	return ok && !reflection.Equal(mutation.Before, mutation.Object)
+	return ok && !check.Equal(mutation.Before, mutation.Object)
 }
 
 func refusalText(status metav1.Status) string {

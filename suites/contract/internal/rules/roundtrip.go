@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
 // roundTripper encodes and decodes objects as an API server does: in an external version,
@@ -31,8 +31,8 @@ func (r roundTripper) defaulted(object runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !reflection.Equal(defaulted, again) {
-		return nil, fmt.Errorf("encode and decode it twice: the object differs from that after the first time:\n%s", reflection.Diff(defaulted, again))
+	if !check.Equal(defaulted, again) {
+		return nil, fmt.Errorf("encode and decode it twice: the object differs from that after the first time:\n%s", check.Diff(defaulted, again))
 	}
 	return defaulted, nil
 }
@@ -55,7 +55,7 @@ func (r roundTripper) roundTrip(object runtime.Object) (runtime.Object, error) {
 	hub := slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool {
 		return kind.Version == runtime.APIVersionInternal
 	})
-	external := reflection.Copy(object)
+	external := check.Copy(object)
 	if hub {
 		if external, err = r.objects.GetObjectConvertor().ConvertToVersion(external, r.version); err != nil {
 			return nil, err

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -60,7 +58,7 @@ func checkSameFields(t *check.T) {
 		for _, each := range sameFieldSubresources() {
 			good, ok := each.with(refused.Object, admitted)
 			bad, both := each.with(refused.Object, refused.Object)
-			if !ok || !both || reflection.Equal(good, bad) {
+			if !ok || !both || check.Equal(good, bad) {
 				continue
 			}
 			if _, ok := admit(refused, bad); ok {
@@ -83,7 +81,7 @@ func checkSameFields(t *check.T) {
 			}
 			t.Reached()
 			if result.Err == nil {
-				t.Errorf("%s: the plugin admits it, and refuses the same fields in %q. want: a refusal (- before, + after):\n%s", through, refused, reflection.Diff(through.InProcess.OldObject, through.Object))
+				t.Errorf("%s: the plugin admits it, and refuses the same fields in %q. want: a refusal (- before, + after):\n%s", through, refused, check.Diff(through.InProcess.OldObject, through.Object))
 			}
 		}
 		return found
@@ -111,21 +109,6 @@ func eachRefusedObject(t *check.T, f func(refused framework.Request, admitted ru
 	}
 }
 
-// fieldOf returns a field of an object, such as Spec.Containers. It returns false if the type does
-// not have it.
-func fieldOf(object runtime.Object, names ...string) (reflect.Value, bool) {
-	value := reflect.ValueOf(object).Elem()
-	for _, name := range names {
-		if value.Kind() != reflect.Struct {
-			return reflect.Value{}, false
-		}
-		if value = value.FieldByName(name); !value.IsValid() {
-			return reflect.Value{}, false
-		}
-	}
-	return value, true
-}
-
 // onlyRegular are the fields of a container that an ephemeral one cannot have
 // (https://pkg.go.dev/k8s.io/api/core/v1#EphemeralContainerCommon).
 func onlyRegular() []string {
@@ -133,9 +116,9 @@ func onlyRegular() []string {
 }
 
 func withContainersOf(object, from runtime.Object) (runtime.Object, bool) {
-	object, from = reflection.Copy(object), reflection.Copy(from)
-	_, ephemeral := fieldOf(object, "Spec", "EphemeralContainers")
-	containers, has := fieldOf(from, "Spec", "Containers")
+	object, from = check.Copy(object), check.Copy(from)
+	_, ephemeral := check.Field(object, "Spec", "EphemeralContainers")
+	containers, has := check.Field(from, "Spec", "Containers")
 	if !ephemeral || !has {
 		return nil, false
 	}
@@ -146,16 +129,16 @@ func withContainersOf(object, from runtime.Object) (runtime.Object, bool) {
 			}
 		}
 	}
-	to, _ := fieldOf(object, "Spec", "Containers")
+	to, _ := check.Field(object, "Spec", "Containers")
 	to.Set(containers)
 	return object, true
 }
 
 // addEphemeral adds the containers of the bad pod to the good one.
 func addEphemeral(good, bad runtime.Object) framework.Request {
-	edited := reflection.Copy(good)
-	containers, _ := fieldOf(bad, "Spec", "Containers")
-	ephemeral, _ := fieldOf(edited, "Spec", "EphemeralContainers")
+	edited := check.Copy(good)
+	containers, _ := check.Field(bad, "Spec", "Containers")
+	ephemeral, _ := check.Field(edited, "Spec", "EphemeralContainers")
 	for i := range containers.Len() {
 		one := reflect.New(ephemeral.Type().Elem()).Elem()
 		common := one.FieldByName("EphemeralContainerCommon")
@@ -170,10 +153,10 @@ func addEphemeral(good, bad runtime.Object) framework.Request {
 }
 
 func withResourcesOf(object, from runtime.Object) (runtime.Object, bool) {
-	object, from = reflection.Copy(object), reflection.Copy(from)
-	containers, _ := fieldOf(from, "Spec", "Containers")
-	to, has := fieldOf(object, "Spec", "Containers")
-	if _, pod := fieldOf(object, "Spec", "EphemeralContainers"); !pod || !has || containers.Len() == 0 {
+	object, from = check.Copy(object), check.Copy(from)
+	containers, _ := check.Field(from, "Spec", "Containers")
+	to, has := check.Field(object, "Spec", "Containers")
+	if _, pod := check.Field(object, "Spec", "EphemeralContainers"); !pod || !has || containers.Len() == 0 {
 		return nil, false
 	}
 	for i := range to.Len() {
@@ -183,12 +166,12 @@ func withResourcesOf(object, from runtime.Object) (runtime.Object, bool) {
 }
 
 func withReplicasOf(object, from runtime.Object) (runtime.Object, bool) {
-	object, from = reflection.Copy(object), reflection.Copy(from)
-	replicas, has := fieldOf(from, "Spec", "Replicas")
+	object, from = check.Copy(object), check.Copy(from)
+	replicas, has := check.Field(from, "Spec", "Replicas")
 	if !has {
 		return nil, false
 	}
-	to, _ := fieldOf(object, "Spec", "Replicas")
+	to, _ := check.Field(object, "Spec", "Replicas")
 	to.Set(replicas)
 	return object, true
 }
@@ -197,7 +180,7 @@ func withReplicasOf(object, from runtime.Object) (runtime.Object, bool) {
 func scaleTo(good, bad runtime.Object) framework.Request {
 	scale := func(of runtime.Object) *autoscalingv1.Scale {
 		one := &autoscalingv1.Scale{ObjectMeta: nameOf(of), Spec: autoscalingv1.ScaleSpec{Replicas: 1}} // the default
-		replicas, _ := fieldOf(of, "Spec", "Replicas")
+		replicas, _ := check.Field(of, "Spec", "Replicas")
 		if replicas.Kind() == reflect.Pointer {
 			replicas = replicas.Elem()
 		}

@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +74,7 @@ func checkGeneratedNames(t *check.T) {
 
 // withName returns a copy of an object with other names.
 func withName(object runtime.Object, name, generateName string) runtime.Object {
-	named := reflection.Copy(object)
+	named := check.Copy(object)
 	if accessor, err := meta.Accessor(named); err == nil && named != nil {
 		accessor.SetName(name)
 		accessor.SetGenerateName(generateName)
@@ -88,7 +86,7 @@ func checkUnrelatedLabels(t *check.T) {
 	for _, request := range t.Requests() {
 		labeled := request
 		labeled.Object, labeled.InProcess.OldObject = withMarks(request.Object), withMarks(request.InProcess.OldObject)
-		if reflection.Equal(labeled.Object, request.Object) && reflection.Equal(labeled.InProcess.OldObject, request.InProcess.OldObject) {
+		if check.Equal(labeled.Object, request.Object) && check.Equal(labeled.InProcess.OldObject, request.InProcess.OldObject) {
 			continue
 		}
 		expected, got := check.Send(t.Context(), t.Plugin(), request), check.Send(t.Context(), t.Plugin(), labeled)
@@ -105,13 +103,13 @@ func checkUnrelatedLabels(t *check.T) {
 		}) {
 			continue
 		}
-		t.Errorf("%s, with the label and the annotation %s: %s", request, reflection.ForeignMark, difference)
+		t.Errorf("%s, with the label and the annotation %s: %s", request, check.ForeignMark, difference)
 	}
 }
 
 // withMarks returns a copy of an object with a label and an annotation of another client.
 func withMarks(object runtime.Object) runtime.Object {
-	marked := reflection.Copy(object)
+	marked := check.Copy(object)
 	if accessor, err := meta.Accessor(marked); err == nil && marked != nil {
 		accessor.SetLabels(withMark(accessor.GetLabels()))
 		accessor.SetAnnotations(withMark(accessor.GetAnnotations()))
@@ -157,8 +155,8 @@ func inNamespaces(w *fakes.World) (namespaced, altered []runtime.Object) {
 // alteredIn returns a copy of an object in another namespace, with other values in all fields except the
 // metadata.
 func alteredIn(namespace string, object runtime.Object) runtime.Object {
-	other := reflection.Copy(object)
-	reflection.OverwriteContent(other)
+	other := check.Copy(object)
+	check.OverwriteContent(other)
 	if accessor, err := meta.Accessor(other); err == nil {
 		accessor.SetNamespace(namespace)
 		accessor.SetUID("")

@@ -4,8 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
-
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
@@ -45,7 +43,7 @@ func checkFinalObject(t *check.T) {
 	t.RequirePhase(framework.Validating)
 	eachRefusedObject(t, func(refused framework.Request, admitted runtime.Object) (found bool) {
 		first := refused
-		first.Object = named(reflection.Copy(admitted), refused.Object)
+		first.Object = named(check.Copy(admitted), refused.Object)
 		h := t.Plugin()
 		given, ok := t.AttributesFor(h, first, framework.Mutating)
 		final, valid := t.AttributesFor(h, refused, framework.Validating)
@@ -58,7 +56,7 @@ func checkFinalObject(t *check.T) {
 		if result, ok := t.Do(t.Plugin(), refused); !ok || result.Err == nil {
 			return false // requests-get-the-declared-answer (G1) reports it
 		}
-		before, after := reflection.Copy(given.Object), reflection.Copy(final.Object)
+		before, after := check.Copy(given.Object), check.Copy(final.Object)
 		if result, thrown := t.Call(h, given.Record(), framework.Mutating); thrown != nil || result.Err != nil {
 			return false
 		}
@@ -68,7 +66,7 @@ func checkFinalObject(t *check.T) {
 		}
 		t.Reached()
 		if result.Err == nil {
-			t.Errorf("%s: the plugin refuses this request, but if Admit got another object, Validate admits the object. want: Validate refuses it (- the object of Admit, + the object of Validate):\n%s", refused, reflection.Diff(before, after))
+			t.Errorf("%s: the plugin refuses this request, but if Admit got another object, Validate admits the object. want: Validate refuses it (- the object of Admit, + the object of Validate):\n%s", refused, check.Diff(before, after))
 		}
 		return true
 	})
@@ -117,7 +115,7 @@ func checkValidateAcceptsAdmit(t *check.T) {
 		if !ok {
 			continue
 		}
-		mutated := !reflection.Equal(mutation.Before, mutation.Object)
+		mutated := !check.Equal(mutation.Before, mutation.Object)
 		result, thrown := t.Call(h, given.Record(), framework.Validating)
 		switch {
 		case thrown != nil:
@@ -125,7 +123,7 @@ func checkValidateAcceptsAdmit(t *check.T) {
 			t.Reached()
 		case result.Err != nil && mutated:
 			t.Errorf("%s: Admit changed the object, and Validate then refused it: %s\nwant: both admit a request of Subject.Allow. Admit changed (- was, + is):\n%s",
-				request, result.Status.Message, reflection.Diff(mutation.Before, mutation.Object))
+				request, result.Status.Message, check.Diff(mutation.Before, mutation.Object))
 		} // requests-get-the-declared-answer (G1) reports other refusals
 	}
 }

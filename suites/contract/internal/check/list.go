@@ -1,4 +1,4 @@
-package reflection
+package check
 
 import (
 	"reflect"
@@ -44,17 +44,23 @@ func ListsOfStructs(object runtime.Object) []List {
 
 // In returns the list in an object. It returns an invalid value if the object does not have it.
 func (l List) In(object runtime.Object) reflect.Value {
+	value, _ := Field(object, l.Fields...)
+	return value
+}
+
+// Field returns a field of an object, such as Spec.Containers. It returns false if the object does not have it.
+func Field(object runtime.Object, names ...string) (reflect.Value, bool) {
 	value := reflect.ValueOf(object)
-	for _, name := range l.Fields {
+	for _, name := range names {
 		for value.Kind() == reflect.Pointer && !value.IsNil() {
 			value = value.Elem()
 		}
 		if value.Kind() != reflect.Struct {
-			return reflect.Value{}
+			return reflect.Value{}, false
 		}
 		if value = value.FieldByName(name); !value.IsValid() {
-			return value
+			return value, false
 		}
 	}
-	return value
+	return value, true
 }
