@@ -29,7 +29,7 @@ func layers() [][]string {
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook", "internal/installed"},
 		{"internal/engine", "internal/rbac"},
-		{"internal/providers", "internal/e2e", "internal/policycoverage", "suites/policy/internal/check"},
+		{"internal/providers", "internal/e2e", "internal/policymutants", "suites/policy/internal/check"},
 		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
 		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
@@ -81,9 +81,9 @@ func libraries() map[string][]string {
 		"github.com/google/go-containerregistry": {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":         {},
-		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policycoverage"},
+		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policymutants"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
-		"github.com/google/cel-go":               {"internal/celtext", "internal/policycoverage", "suites/policy/internal/check"},
+		"github.com/google/cel-go":               {"internal/celtext", "internal/policymutants", "suites/policy/internal/check"},
 		"k8s.io/kube-openapi":                    {"framework/reach"},
 	}
 }

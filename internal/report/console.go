@@ -44,7 +44,6 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 	if !r.FailOnUnsupported {
 		p.unsupported(r.with(framework.Unsupported))
 	}
-	p.coverage(r.Coverage)
 	p.mutants(r.Mutants)
 	p.line("")
 	p.last(r)

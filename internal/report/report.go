@@ -36,8 +36,6 @@ type Report struct {
 	Claim *Claim `json:"claim,omitempty"`
 	// Outcomes has one entry for each selected scenario.
 	Outcomes []Outcome `json:"outcomes"`
-	// Coverage says what the cases of each PolicyTest never decide. Nil if it was not measured.
-	Coverage []Coverage `json:"coverage,omitempty"`
 	// Mutants says which changes of policies the cases of each PolicyTest do not notice. Nil if none were made.
 	Mutants []Mutants `json:"mutants,omitempty"`
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their

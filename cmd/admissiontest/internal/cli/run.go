@@ -20,7 +20,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
-	"github.com/admissiontest/admissiontest/internal/policycoverage"
+	"github.com/admissiontest/admissiontest/internal/policymutants"
 	"github.com/admissiontest/admissiontest/internal/profile"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -49,7 +49,6 @@ type runFlags struct {
 	strict, verbose   bool
 	failFast          bool
 	watch             bool
-	coverage          bool
 	mutants           int
 	mutantSeed        uint64
 	skip              []string
@@ -94,8 +93,8 @@ the end. Without --endpoint it is called at ` + programURL + `. In its arguments
 		if err := f.checkMutants(args); err != nil {
 			return err
 		}
-		if (f.coverage || f.mutants > 0) && (f.shard.Value != "" || f.watch) {
-			return exit.Usagef("--coverage and --mutants cannot be combined with --shard or --watch: they are about all cases of a PolicyTest")
+		if f.mutants > 0 && (f.shard.Value != "" || f.watch) {
+			return exit.Usagef("--mutants cannot be combined with --shard or --watch: it is about all cases of a PolicyTest")
 		}
 		args, program, err := cutProgram(command, args)
 		if f.program.Command = program; err != nil {
@@ -187,7 +186,6 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	f.configMap.add(command)
 	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
-	set.BoolVar(&f.coverage, "coverage", false, "also report which parts of the policies no case of a PolicyTest decides: the cases run again, with copies of the policies that do not deny")
 	set.IntVar(&f.mutants, "mutants", 0, "also run the cases of each PolicyTest with changes of its policies, one at a time, and report those that no case notices: at most this many")
 	set.Lookup("mutants").NoOptDefVal = "100"
 	set.Uint64Var(&f.mutantSeed, "mutant-seed", 1, "chooses the changes of --mutants, if there are more")
@@ -268,8 +266,8 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	if claimed != nil {
 		selected, p.profile = claimed.Keep(selected), claimed
 	}
-	if (f.coverage || f.mutants > 0) && !slices.ContainsFunc(selected, scenario.Scenario.IsPolicyTest) {
-		return p, exit.Usagef("--coverage and --mutants are about the policies of PolicyTests, and none is selected")
+	if f.mutants > 0 && !slices.ContainsFunc(selected, scenario.Scenario.IsPolicyTest) {
+		return p, exit.Usagef("--mutants is about the policies of PolicyTests, and none is selected")
 	}
 	if len(f.program.Command) > 0 {
 		services, _ := scenario.WebhookAddresses(selected, project.Objects()...)
@@ -319,8 +317,9 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (dis
 	if runErr == nil {
 		runErr = f.contracts(running, options, &result)
 	}
-	if runErr == nil {
-		runErr = f.undecided(running, options, &result)
+	if runErr == nil && f.mutants > 0 {
+		options.Progress.Stage("running the cases with changed policies")
+		result.Mutants, runErr = policymutants.Mutate(running, options, policymutants.MutateOptions{Most: f.mutants, Seed: f.mutantSeed, Before: result})
 	}
 	shown.Close()
 	result.Timing.Total = time.Since(began).Seconds()
@@ -354,21 +353,6 @@ func (f *runFlags) checkMutants(args []string) error {
 		}
 	}
 	return nil
-}
-
-// undecided adds to a report what --coverage and --mutants ask for.
-func (f *runFlags) undecided(ctx context.Context, options engine.Options, result *report.Report) (err error) {
-	if f.coverage {
-		options.Progress.Stage("measuring which parts of the policies the cases decide")
-		if result.Coverage, err = policycoverage.Measure(ctx, options); err != nil {
-			return err
-		}
-	}
-	if f.mutants > 0 {
-		options.Progress.Stage("running the cases with changed policies")
-		result.Mutants, err = policycoverage.Mutate(ctx, options, policycoverage.MutateOptions{Most: f.mutants, Seed: f.mutantSeed, Before: *result})
-	}
-	return err
 }
 
 // failFast is a progress that ends the run when a scenario fails it.

@@ -1,4 +1,4 @@
-package policycoverage
+package policymutants
 
 import (
 	"fmt"
@@ -8,9 +8,24 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/golden"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
+
+// load returns the options of a run of the PolicyTests in files of testdata.
+func load(t *testing.T, files ...string) engine.Options {
+	t.Helper()
+	for i := range files {
+		files[i] = "testdata/" + files[i]
+	}
+	scenarios, err := scenario.Load(scenario.LoadOptions{}, files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.Options{Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{Progress: func(line string) { t.Log(line) }})}
+}
 
 // TestMutantsOf: each kind of change is made, at its position.
 func TestMutantsOf(t *testing.T) {
@@ -27,8 +42,7 @@ func TestMutantsOf(t *testing.T) {
 }
 
 // TestMutate: few cases let mutants survive, and others notice each one. If a case does not pass with the unchanged policies, or
-// none does, nothing is known. What the API server refuses is not counted. The evaluator of k8s.io/apiserver in this process agrees about
-// each change of an expression.
+// none does, nothing is known. What the API server refuses is not counted.
 func TestMutate(t *testing.T) {
 	options := load(t, "mutants.yaml", "full.yaml")
 	scenarios := slices.DeleteFunc(options.Scenarios, func(s scenario.Scenario) bool { return s.Metadata.Name == "full.open" })
@@ -44,21 +58,13 @@ func TestMutate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	for i, m := range all {
+	for _, m := range all {
 		fmt.Fprintf(&text, "%s: %d possible, %d noticed, %d refused, %d not judged %s\n", m.Name, m.Possible, m.Noticed, m.Refused, m.Unjudged, m.Reason)
-		var survivors []string
 		for _, s := range m.Survivors {
 			fmt.Fprintf(&text, "  %d:%d %s: %s -> %s\n%s", s.Line, s.Column, s.Field, s.Old, s.New, caseText(t, s))
-			if strings.HasSuffix(s.Field, ".expression") {
-				survivors = append(survivors, fmt.Sprintf("%s: %s -> %s", s.Field, s.Old, s.New))
-			}
 		}
 		if m.Name == "strong" && m.Noticed+m.Refused != m.Possible {
 			t.Errorf("strong: got %d of %d noticed, want all", m.Noticed, m.Possible)
-		}
-		slices.Sort(survivors)
-		if want := computed(t, testsOf(scenarios)[i]); m.Reason == "" && !slices.Equal(survivors, want) {
-			t.Errorf("%s: got survivors\n%s\nthe evaluator says\n%s", m.Name, strings.Join(survivors, "\n"), strings.Join(want, "\n"))
 		}
 	}
 	golden.Compare(t, "testdata/mutants.txt", text.String())

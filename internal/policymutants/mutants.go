@@ -1,4 +1,7 @@
-package policycoverage
+// Package policymutants finds which changes of policies the cases of a PolicyTest do not notice. The cases run again with
+// mutants: copies of the policies and bindings with one change each. So an API server needs no changes, and its own decision is what
+// counts. For survivors it looks for a case that notices them.
+package policymutants
 
 import (
 	"cmp"
@@ -24,6 +27,29 @@ type mutant struct {
 	// expression is the expression that is changed or dropped, and part the part of it that is changed. Both are "" if there is none.
 	expression, part string
 	manifest         map[string]any
+}
+
+// test is a PolicyTest: all scenarios that the loader made of it, which have the same policies.
+type test struct{ scenarios []scenario.Scenario }
+
+// testsOf returns the PolicyTests among scenarios.
+func testsOf(all []scenario.Scenario) []*test {
+	var tests []*test
+	for _, s := range all {
+		if !s.IsPolicyTest() {
+			continue
+		}
+		same := func(t *test) bool {
+			first := t.scenarios[0]
+			return first.Metadata.Name == s.Metadata.Name && first.File == s.File && first.Line == s.Line
+		}
+		if at := slices.IndexFunc(tests, same); at >= 0 {
+			tests[at].scenarios = append(tests[at].scenarios, s)
+			continue
+		}
+		tests = append(tests, &test{scenarios: []scenario.Scenario{s}})
+	}
+	return tests
 }
 
 // MutateOptions say which mutants run.
@@ -164,6 +190,26 @@ func (r *mutantRun) note(outcome report.Outcome) {
 	}
 }
 
+// sameReason begins the reason of all cases but one, if what they need cannot be installed.
+const sameReason = "setup: this case uses the same policies as "
+
+func reasonOf(outcome report.Outcome) string {
+	return cmp.Or(report.FirstLine(outcome.Reason), string(outcome.Verdict))
+}
+
+// onlyStages returns a Progress without the outcomes of copies.
+func onlyStages(of engine.Progress) engine.Progress {
+	if of == nil {
+		return nil
+	}
+	return stages{of}
+}
+
+type stages struct{ engine.Progress }
+
+// Done does nothing.
+func (stages) Done(report.Outcome) {}
+
 // count counts the mutant, and reports whether it is a survivor.
 func (r *mutantRun) count() bool {
 	changed := "" // what the unchanged policies do now
@@ -192,6 +238,3 @@ func (r *mutantRun) count() bool {
 	}
 	return false
 }
-
-// oneLine returns a string without line breaks.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,4 +1,4 @@
-package policycoverage
+package policymutants
 
 import (
 	"fmt"

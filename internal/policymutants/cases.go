@@ -1,4 +1,4 @@
-package policycoverage
+package policymutants
 
 import (
 	"cmp"
@@ -108,10 +108,12 @@ func (r *mutantRun) requests(known map[string]*request) []*request {
 		return nil // a rule, a selector or a setting
 	}
 	expressions := []string{r.expression}
-	for _, p := range r.test.policies {
-		if p.index == r.index && (strings.Contains(r.expression, "variables.") || strings.HasPrefix(r.field, "spec.variables")) {
-			for _, each := range append(p.list("variables"), p.list("validations")...) {
-				text, _ := each["expression"].(string)
+	if strings.Contains(r.expression, "variables.") || strings.HasPrefix(r.field, "spec.variables") {
+		policy := unescaped(r.test.scenarios[0].Spec.Given[r.index])
+		for _, field := range []string{"variables", "validations"} {
+			list, _, _ := unstructured.NestedSlice(policy.Object, "spec", field)
+			for _, each := range list {
+				text, _, _ := unstructured.NestedString(map[string]any{"": each}, "", "expression")
 				expressions = append(expressions, text)
 			}
 		}
@@ -292,7 +294,7 @@ func (r *request) notices(run *mutantRun) map[string]any {
 		found["warned"] = as.warnings
 	case !slices.Equal(as.warnings, with.warnings):
 		found["warned"] = false
-	case !strings.HasPrefix(fmt.Sprint(run.manifest["kind"]), mutatingPolicy):
+	case !strings.HasPrefix(fmt.Sprint(run.manifest["kind"]), "MutatingAdmissionPolicy"):
 		return nil // something else has changed the object
 	default:
 		found["mutated"] = withAbsent(object.MergePatch(with.object, as.object))

@@ -1,4 +1,4 @@
-package policycoverage
+package policymutants
 
 import (
 	"encoding/json"
@@ -52,6 +52,33 @@ func (m *mutator) add(of mutant, value any) {
 	set(of.manifest, object.SplitPath(of.field), value)
 	escape(of.manifest)
 	m.all = append(m.all, of)
+}
+
+// unescaped returns a copy of a manifest in which no string is written as in a scenario, where $$( is $(.
+func unescaped(manifest map[string]any) unstructured.Unstructured {
+	copied := runtime.DeepCopyJSON(manifest)
+	replaced(copied, strings.NewReplacer("$$(", "$("))
+	return unstructured.Unstructured{Object: copied}
+}
+
+// escape writes each string of a manifest as in a scenario, where $( is $$(.
+func escape(manifest map[string]any) { replaced(manifest, strings.NewReplacer("$(", "$$(")) }
+
+// replaced replaces in each string of a value, and returns the value.
+func replaced(value any, by *strings.Replacer) any {
+	switch value := value.(type) {
+	case string:
+		return by.Replace(value)
+	case map[string]any:
+		for name, inner := range value {
+			value[name] = replaced(inner, by)
+		}
+	case []any:
+		for i, inner := range value {
+			value[i] = replaced(inner, by)
+		}
+	}
+	return value
 }
 
 // set sets a value at a path, and returns the changed parent. Nil removes the value.
@@ -150,7 +177,7 @@ func describe(value any) string {
 	fields, _ := value.(map[string]any)
 	for _, name := range []string{"expression", "name", "key"} {
 		if text, ok := fields[name].(string); ok {
-			return oneLine(text)
+			return strings.Join(strings.Fields(text), " ")
 		}
 	}
 	if fields == nil {
@@ -221,6 +248,15 @@ func (m *mutator) expression(field, text string) {
 			}
 		}
 	}
+}
+
+// textOf returns a part of an expression as text.
+func textOf(e ast.Expr) string {
+	text, err := celtext.Text(e)
+	if err != nil {
+		return "?" // which does not parse either, so that the API server refuses the mutant
+	}
+	return text
 }
 
 func symbol(operator string) string { return strings.Trim(operator, "_") }
