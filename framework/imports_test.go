@@ -27,7 +27,7 @@ func layers() [][]string {
 		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/journal", "internal/apiserver/rights", "framework/matchers", "internal/review", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
 		{"internal/doctor", "internal/apiserver/removal", "internal/apiserver/probe", "internal/target/targettest", "suites/webhook/internal/check", "internal/engine/evidence", "internal/profile", "suites/contract/internal/rules"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
-		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook", "internal/installed"},
+		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine", "internal/rbac"},
 		{"internal/providers", "internal/e2e", "internal/policycoverage", "suites/policy/internal/check"},
 		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "suites/conformance/internal/suitetest", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
@@ -64,10 +64,10 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "suites/conformance/internal/suitetest", "hack/importers"},
-		"k8s.io/client-go":               {"internal/installed", "internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
+		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
 		// The engine knows targets by the interfaces of internal/target.
-		module + "/internal/apiserver": {"internal/installed", "internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
+		module + "/internal/apiserver": {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "hack/bench", "cmd/admissiontest/internal/cli"},
 		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		module + "/internal/apiserver/binaries": {
