@@ -23,7 +23,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
 	"github.com/admissiontest/admissiontest/internal/apiserver/probe"
 	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
-	"github.com/admissiontest/admissiontest/internal/apiserver/rights"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -252,7 +251,7 @@ func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
 		return info, err
 	}
 	info.ServedKinds = t.client.Resources.Kinds()
-	t.client.Resources.Know(rights.BuiltIn())
+	t.client.Resources.Know(client.BuiltIn())
 	info.FeatureGates = t.client.FeatureGates(ctx)
 	info.User = t.client.UserName(ctx)
 	return info, nil
