@@ -147,8 +147,8 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if t.info, err = t.describe(ctx); err != nil {
 		return nil, err
 	}
-	for _, warning := range c.FindReplicas(ctx) {
-		options.Progress(warning)
+	if message := c.FindReplicas(ctx); message != "" {
+		options.Progress(message)
 	}
 	if err := c.FindAggregated(ctx); err != nil {
 		options.Progress(fmt.Sprintf("%v: what scenarios install may not be effective yet on an aggregated API server", err))
