@@ -61,7 +61,7 @@ type Right = client.Right
 // only. A right that every run needs has an empty list.
 func Rights(needs []Need) map[Right][]string { return rights.Wanted(client.BuiltIn(), needs) }
 
-// MissingRights returns those of some rights that the user of a configuration does not have. If the API server does not
+// MissingRights returns which of some rights the user of a configuration does not have. If the API server does not
 // answer reviews, no right counts as missing.
 func MissingRights(ctx context.Context, config *rest.Config, needed []Right) ([]Right, error) {
 	c, err := client.New(config)

@@ -21,7 +21,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
-	"github.com/admissiontest/admissiontest/internal/apiserver/probe"
 	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
@@ -109,7 +108,7 @@ type Target struct {
 	alive     *client.Client // for Alive
 	installer *install.Installer
 	fences    *fence.Fences
-	webhooks  *probe.Webhooks
+	webhooks  *fence.Webhooks
 	remover   *removal.Remover
 	types     reach.TypeChecker
 	journal   *journal.Journal // nil if the API server is disposable
@@ -178,7 +177,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		t.journal = journal.New(c, options.Run)
 		t.installer.List, t.installer.ListResource = t.journal.Add, t.journal.AddResource
 	}
-	t.webhooks = &probe.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
+	t.webhooks = &fence.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.Removes()}
 	return t, nil
 }
