@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/scope", "internal/celtext"},
+		{"docs", "internal/scope", "internal/celtext"},
 		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "fakes/internal/kinds"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer"},
@@ -25,10 +25,10 @@ func layers() [][]string {
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
 		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/journal", "internal/apiserver/rights", "framework/matchers", "internal/review", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
-		{"internal/doctor", "internal/apiserver/removal", "internal/apiserver/probe", "internal/target/targettest", "suites/webhook/internal/check", "internal/engine/evidence", "internal/profile", "suites/contract/internal/rules"},
+		{"internal/doctor", "internal/apiserver/removal", "internal/target/targettest", "suites/webhook/internal/check", "internal/engine/evidence", "internal/profile", "suites/contract/internal/rules"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
-		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook", "internal/installed"},
-		{"internal/engine", "internal/rbac"},
+		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
+		{"internal/engine"},
 		{"internal/providers", "internal/e2e", "internal/policymutants", "suites/policy/internal/check"},
 		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
 		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags"},
@@ -41,7 +41,7 @@ func layers() [][]string {
 // these rooms.
 func homes() map[string][]string {
 	all := libraries()
-	rooms := []string{"client", "confine", "fence", "install", "journal", "probe", "removal", "rights"}
+	rooms := []string{"client", "confine", "fence", "install", "journal", "removal", "rights"}
 	own := []string{"internal/apiserver"}
 	for _, room := range rooms {
 		own = append(own, "internal/apiserver/"+room)
@@ -63,10 +63,10 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
-		"k8s.io/client-go":               {"internal/installed", "internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
+		"k8s.io/client-go", "internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
 		// The engine knows targets by the interfaces of internal/target.
-		module + "/internal/apiserver": {"internal/installed", "internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
+		module + "/internal/apiserver": {"internal/relay", "internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "hack/bench", "cmd/admissiontest/internal/cli"},
 		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		module + "/internal/apiserver/binaries": {

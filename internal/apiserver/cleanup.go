@@ -57,18 +57,26 @@ type Need = rights.Need
 // Right is one action that a user must be allowed to do.
 type Right = client.Right
 
-// RequiredRights are the rights that a run needs: see Rights.
-type RequiredRights = rights.Required
+// Rights returns the rights that CheckRights checks, and who needs each, on an API server with the kinds of Kubernetes
+// only. A right that every run needs has an empty list.
+func Rights(needs []Need) map[Right][]string { return rights.Wanted(client.BuiltIn(), needs) }
 
-// Rights returns the rights that CheckRights checks, without an API server: for a role
-// that an operator writes before the run.
-func Rights(needs []Need) RequiredRights { return rights.Of(needs) }
+// MissingRights returns which of some rights the user of a configuration does not have. If the API server does not
+// answer reviews, no right counts as missing.
+func MissingRights(ctx context.Context, config *rest.Config, needed []Right) ([]Right, error) {
+	c, err := client.New(config)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Missing(ctx, needed)
+}
 
 // KindCheck returns a function that returns an error with a suggestion for a kind that seems to be misspelt:
 // neither Kubernetes nor one of the CustomResourceDefinitions has it, but its group has one with nearly the same
 // name. No API server is asked.
 func KindCheck(definitions []map[string]any) func(schema.GroupVersionKind) error {
-	known := rights.BuiltIn()
+	known := client.BuiltIn()
 	for _, definition := range definitions {
 		known.AddCRD(definition)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
-	"github.com/admissiontest/admissiontest/internal/apiserver/probe"
+	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -44,7 +44,7 @@ func CanCall(ctx context.Context, options Options, servers []*hook.Server, limit
 	}()
 	scope, err := t.installer.NewScope(ctx, runid.Prefix(t.options.Run)+"-reach", hook.Conversion{})
 	if err == nil {
-		reached, err = probe.HookServers(ctx, t.installer, scope, servers, limit)
+		reached, err = fence.HookServers(ctx, t.installer, scope, servers, limit)
 	}
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachRemoveLimit)
 	defer cancel()

@@ -21,9 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
-	"github.com/admissiontest/admissiontest/internal/apiserver/probe"
 	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
-	"github.com/admissiontest/admissiontest/internal/apiserver/rights"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -110,7 +108,7 @@ type Target struct {
 	alive     *client.Client // for Alive
 	installer *install.Installer
 	fences    *fence.Fences
-	webhooks  *probe.Webhooks
+	webhooks  *fence.Webhooks
 	remover   *removal.Remover
 	types     reach.TypeChecker
 	journal   *journal.Journal // nil if the API server is disposable
@@ -148,8 +146,8 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if t.info, err = t.describe(ctx); err != nil {
 		return nil, err
 	}
-	for _, warning := range c.FindReplicas(ctx) {
-		options.Progress(warning)
+	if message := c.FindReplicas(ctx); message != "" {
+		options.Progress(message)
 	}
 	if err := c.FindAggregated(ctx); err != nil {
 		options.Progress(fmt.Sprintf("%v: what scenarios install may not be effective yet on an aggregated API server", err))
@@ -179,7 +177,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		t.journal = journal.New(c, options.Run)
 		t.installer.List, t.installer.ListResource = t.journal.Add, t.journal.AddResource
 	}
-	t.webhooks = &probe.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
+	t.webhooks = &fence.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.Removes()}
 	return t, nil
 }
@@ -252,7 +250,7 @@ func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
 		return info, err
 	}
 	info.ServedKinds = t.client.Resources.Kinds()
-	t.client.Resources.Know(rights.BuiltIn())
+	t.client.Resources.Know(client.BuiltIn())
 	info.FeatureGates = t.client.FeatureGates(ctx)
 	info.User = t.client.UserName(ctx)
 	return info, nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/admissiontest/admissiontest/docs"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -32,7 +32,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/rbac"
 	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -53,11 +52,7 @@ type account struct {
 // configuration with a token of its account.
 func operator(t *testing.T, admin *rest.Config, leaveOut ...string) (*rest.Config, *kubernetes.Clientset) {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := apply(t, admin, "admissiontest", string(data), leaveOut...)
+	made := apply(t, admin, "admissiontest", docs.RBAC, leaveOut...)
 	wantNoneMissing(t, providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportURL}}, catalogue(t))
 	return made.config, made.client
 }
@@ -83,6 +78,16 @@ func apply(t *testing.T, admin *rest.Config, name, manifest string, leaveOut ...
 	made.config = rest.AnonymousClientConfig(admin)
 	made.config.BearerToken = token.Status.Token
 	return made
+}
+
+// applyAs is apply for another account, which has its own roles: docs/rbac.yaml with other names, without some roles.
+func applyAs(t *testing.T, admin *rest.Config, name string, leaveOut ...string) account {
+	t.Helper()
+	manifest := regexp.MustCompile(`name: admissiontest(-|, namespace: admissiontest)`).ReplaceAllString(docs.RBAC, "name: "+name+"$1")
+	for i, role := range leaveOut {
+		leaveOut[i] = name + "-" + role
+	}
+	return apply(t, admin, name, manifest, leaveOut...)
 }
 
 // documents returns the YAML documents of a manifest, by kind.
@@ -154,37 +159,8 @@ func decoded[T any](t *testing.T, texts []string) []*T {
 	return out
 }
 
-// accountFor applies the manifest for a selection of scenarios.
-func accountFor(t *testing.T, admin *rest.Config, name string, options rbac.Options) account {
-	t.Helper()
-	options.Account = name
-	manifest, err := rbac.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return apply(t, admin, name, manifest.String())
-}
-
 // patience is how long an API server may take until it acts on a change of a role.
 const patience = time.Minute
-
-// byArea returns the scenarios that need rights besides the rights of every run, by area, and
-// the others as "".
-func byArea(t *testing.T) map[string][]scenario.Scenario {
-	t.Helper()
-	areas := map[string][]scenario.Scenario{}
-	for _, s := range catalogue(t) {
-		if len(s.Spec.Needs) > 0 {
-			continue // not on an existing API server
-		}
-		area := s.Area
-		if len(apiserver.Rights(rbac.Needs([]scenario.Scenario{s})).Scenarios) == 0 {
-			area = ""
-		}
-		areas[area] = append(areas[area], s)
-	}
-	return areas
-}
 
 // counter counts the requests whose path has a part.
 type counter struct {
@@ -200,12 +176,11 @@ func (c *counter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(request)
 }
 
-// docs/rbac.yaml is enough for every scenario. Without any rule of the roles for an area,
-// a run of that area ends before it has created anything, and names the right.
+// docs/rbac.yaml is enough for every scenario. Without a rule of it, a run ends before it has created anything, and names the
+// right. (TestManifest of internal/providers has each rule.)
 func eachRight(t *testing.T, admin *rest.Config) {
-	config, _ := operator(t, admin, transportRole)
-	from := providers.RESTConfig{Config: config, Transport: providers.Transport{Mode: framework.TransportURL}}
-	all := catalogue(t)
+	config, client := operator(t, admin, transportRole)
+	from, all := providers.RESTConfig{Config: config, Transport: providers.Transport{Mode: framework.TransportURL}}, catalogue(t)
 	began := time.Now()
 	if err := from.Check(t.Context(), all); err != nil {
 		t.Fatal(err)
@@ -217,73 +192,47 @@ func eachRight(t *testing.T, admin *rest.Config) {
 	if err := (providers.RESTConfig{Config: counted}).Check(t.Context(), all); err != nil || reviews.sent.Load() != 1 {
 		t.Errorf("Check for an administrator = %v after %d reviews, want one", err, reviews.sent.Load())
 	}
-	areas := byArea(t)
-	if len(areas) < 15 || len(areas[""]) < 50 {
-		t.Fatalf("%d areas with roles, %d scenarios that need none", len(areas)-1, len(areas[""]))
-	}
-	for area, scenarios := range areas {
-		name, options := "engine-only", rbac.Options{}
-		if area != "" {
-			name, options.Scenarios = "area-"+area, scenarios
-		}
-		made := accountFor(t, admin, name, options)
-		wantNoneMissing(t, providers.RESTConfig{Config: made.config}, scenarios)
-		eachRuleOf(t, made, scenarios, area == "")
-	}
-	wantNothingLeft(t, admin)
-}
-
-// eachRuleOf removes each rule of the roles of an account, one at a time.
-func eachRuleOf(t *testing.T, made account, scenarios []scenario.Scenario, engineToo bool) {
-	t.Helper()
-	from, removed := providers.RESTConfig{Config: made.config}, 0
-	for _, role := range decoded[rbacv1.ClusterRole](t, made.objects["ClusterRole"]) {
-		if role.Name == made.name+"-engine" && !engineToo {
+	for _, role := range decoded[rbacv1.ClusterRole](t, documents(t, docs.RBAC)["ClusterRole"]) {
+		if role.Name == transportRole {
 			continue
 		}
-		for i, rule := range role.Rules {
-			less := role.DeepCopy()
-			less.Rules = append(less.Rules[:i:i], less.Rules[i+1:]...)
-			update(t, made.client, less)
-			wantMissing(t, from, scenarios, rule)
-			update(t, made.client, role)
-			wantNoneMissing(t, from, scenarios)
-			removed++
-		}
-	}
-	if removed == 0 {
-		t.Errorf("%s does not have its own role", made.name)
-	}
-	if !engineToo {
-		return
-	}
-	for _, role := range decoded[rbacv1.Role](t, made.objects["Role"]) {
-		if err := made.client.RbacV1().Roles(role.Namespace).Delete(t.Context(), role.Name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		wantMissing(t, from, scenarios, role.Rules[0])
-		if _, err := made.client.RbacV1().Roles(role.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// coreRights runs the scenarios that need no role for their area with the role of the engine, and
-// some areas with their own role and no other.
-func coreRights(t *testing.T, admin *rest.Config) {
-	areas := byArea(t)
-	for _, area := range []string{"", "vap", "createupdate", "matchconditions"} {
-		t.Run("area "+area, func(t *testing.T) {
-			made := accountFor(t, admin, "only-"+strings.Trim(area+"-run", "-"), rbac.Options{Scenarios: areas[area]})
-			made.mayLookForController(t)
-			from := providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportURL}}
-			wantNoneMissing(t, from, areas[area])
-			r, err := engine.Run(t.Context(), engine.Options{Scenarios: areas[area], Provider: from})
-			wantAllPass(t, r, err)
-			t.Logf("area %q: %d of %d scenarios pass", area, r.Summary.Pass, r.Summary.Total)
-		})
+		less := role.DeepCopy()
+		less.Rules = less.Rules[1:]
+		update(t, client, less)
+		wantMissing(t, from, all, role.Rules[0])
+		update(t, client, role)
+		wantNoneMissing(t, from, all)
 	}
 	wantNothingLeft(t, admin)
+}
+
+// coreRights runs areas whose scenarios need nothing but the role of the engine, with that role alone.
+func coreRights(t *testing.T, admin *rest.Config) {
+	var few []scenario.Scenario
+	for _, s := range catalogue(t) {
+		if onlyConfigMaps(s) {
+			few = append(few, s)
+		}
+	}
+	if len(few) < 50 {
+		t.Fatalf("%d scenarios need no other role", len(few))
+	}
+	made := applyAs(t, admin, "engine-only", "transport-service", "scenarios", "as-administrator")
+	made.mayLookForController(t)
+	from := providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportURL}}
+	wantNoneMissing(t, from, few)
+	r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from})
+	wantAllPass(t, r, err)
+	t.Logf("%d of %d scenarios pass", r.Summary.Pass, r.Summary.Total)
+	wantNothingLeft(t, admin)
+}
+
+// onlyConfigMaps reports whether a scenario needs only the role of the engine.
+func onlyConfigMaps(s scenario.Scenario) bool {
+	kinds := []string{"ConfigMap", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+	return len(s.Spec.Needs) == 0 && s.Spec.Server == nil && !requests.NeedsMetrics(s) && !slices.ContainsFunc(requests.Of(s), func(request framework.Request) bool {
+		return request.User != nil || request.Subresource != "" || !slices.Contains(kinds, request.Kind.Kind)
+	})
 }
 
 // mayLookForController lets an account see whether the API server has a namespace
@@ -307,17 +256,12 @@ func (a account) mayLookForController(t *testing.T) {
 // With transport service, its role and that of the engine are enough for scenarios about
 // ConfigMaps; without any rule of it nothing is created.
 func serviceRights(t *testing.T, admin *rest.Config, name string) {
-	made := accountFor(t, admin, "service-only", rbac.Options{Service: true})
+	made := applyAs(t, admin, "service-only", "scenarios", "as-administrator")
 	few, err := selection.Select(catalogue(t), []string{"warning.*", "response.*"}, selection.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	few = slices.DeleteFunc(few, func(s scenario.Scenario) bool {
-		return slices.ContainsFunc(requests.Of(s), func(request framework.Request) bool {
-			kind := request.Kind.Kind
-			return request.User != nil || kind != "ConfigMap" && kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration"
-		})
-	})
+	few = slices.DeleteFunc(few, func(s scenario.Scenario) bool { return !onlyConfigMaps(s) })
 	c, err := kind.Use(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)

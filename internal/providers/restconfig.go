@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/rbac"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -59,7 +61,25 @@ func (r RESTConfig) Check(ctx context.Context, scenarios []scenario.Scenario) er
 // checkRights checks the rights that the scenarios need. (Package relay checks the rights of
 // transport service.)
 func (r RESTConfig) checkRights(ctx context.Context, scenarios []scenario.Scenario) error {
-	return apiserver.CheckRights(ctx, r.Config, rbac.Needs(scenarios))
+	return apiserver.CheckRights(ctx, r.Config, needs(scenarios))
+}
+
+// needs returns the requests that scenarios will send to an existing API server. It leaves out
+// scenarios that cannot run on such a server: those with a server profile, without isolation, or
+// that need a capability. It includes scenarios that need an admission plugin or controllers, because an
+// existing server can have them.
+func needs(scenarios []scenario.Scenario) []apiserver.Need {
+	var all []apiserver.Need
+	for _, s := range scenario.Cases(scenarios) {
+		capability := func(need string) bool {
+			return !strings.HasPrefix(need, framework.PluginPrefix) && need != framework.CapabilityControllers
+		}
+		if slices.ContainsFunc(s.Spec.Needs, capability) || s.Spec.Server != nil || s.Spec.Isolation == scenario.IsolationNone {
+			continue
+		}
+		all = append(all, apiserver.Need{Who: s.Metadata.Name, Requests: requests.Of(s), Grants: s.IsPolicyTest(), Metrics: requests.NeedsMetrics(s)})
+	}
+	return all
 }
 
 // Version returns "": the API server is running, and its version is known after Start.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
-	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
 	"k8s.io/client-go/rest"
@@ -62,10 +61,9 @@ type Service struct {
 	clusterIP string
 	listeners []hook.Listener
 
-	core          corev1client.CoreV1Interface
-	apps          appsv1.AppsV1Interface
-	networking    networkingv1client.NetworkingV1Interface
-	authorization authorizationv1.AuthorizationV1Interface
+	core       corev1client.CoreV1Interface
+	apps       appsv1.AppsV1Interface
+	networking networkingv1client.NetworkingV1Interface
 
 	grace   time.Duration // see watch
 	end     context.CancelFunc
@@ -124,11 +122,10 @@ func prepare(options Options) (*Service, error) {
 	config := apiserver.Limited(options.Config)
 	config.QPS = -1 // the API server has its own limits (API Priority and Fairness)
 	config.WarningHandler = rest.NoWarnings{}
-	var errs [4]error
+	var errs [3]error
 	s.core, errs[0] = corev1client.NewForConfig(config)
 	s.apps, errs[1] = appsv1.NewForConfig(config)
-	s.networking, errs[3] = networkingv1client.NewForConfig(config)
-	s.authorization, errs[2] = authorizationv1.NewForConfig(config)
+	s.networking, errs[2] = networkingv1client.NewForConfig(config)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("use API server at %s: %w", config.Host, err)
 	}

@@ -29,9 +29,9 @@ import (
 	controllerruntime "sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/admissiontest/admissiontest/docs"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/envtest"
-	"github.com/admissiontest/admissiontest/internal/rbac"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 )
@@ -130,10 +130,7 @@ func startAggregated(t *testing.T, without ...string) *envtest.Server {
 // grant gives the aggregated API server the rights that the command prints, without some resources.
 func grant(t *testing.T, server *envtest.Server, without []string) {
 	t.Helper()
-	text, err := rbac.Aggregated(rbac.Options{Namespace: "wardle", Account: "apiserver"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := docs.Aggregated("wardle", "apiserver")
 	for _, resource := range without {
 		text = strings.ReplaceAll(text, "      - "+resource+"\n", "")
 	}

@@ -135,11 +135,4 @@ func (c *Client) Host() string { return c.config.Host }
 // Close closes idle connections.
 func (c *Client) Close() {
 	c.http.CloseIdleConnections()
-	c.replicas.mu.Lock()
-	defer c.replicas.mu.Unlock()
-	for _, one := range c.replicas.byAddress {
-		if one != nil {
-			one.Close()
-		}
-	}
 }

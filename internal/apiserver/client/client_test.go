@@ -95,7 +95,7 @@ func TestObjectsWithoutServer(t *testing.T) {
 	_, created := c.Create(t.Context(), Namespace("a"), map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "a"}})
 	_, listed := c.List(t.Context(), configMaps(), "", metav1.ListOptions{})
 	_, version := c.Version(t.Context())
-	_, reviewed := c.May(t.Context(), Right{Verb: "get", Resource: "pods"})
+	_, reviewed := c.Missing(t.Context(), []Right{{Verb: "get", Resource: "pods"}})
 	for name, err := range map[string]error{"create": created, "list": listed, "version": version, "discover": c.Discover(t.Context()), "alive": c.Alive(t.Context()), "may": reviewed} {
 		t.Run(name, func(t *testing.T) {
 			if !errors.Is(err, framework.ErrNoResponse) {
@@ -326,32 +326,25 @@ func TestResources(t *testing.T) {
 	}
 }
 
-func TestReviews(t *testing.T) {
-	admin := connect(t, testserver.Config(t))
-	rules, err := admin.Rules(t.Context(), "default")
-	if err != nil || !rules.All() {
-		t.Errorf("rules of an administrator: all %t, %v", rules.All(), err)
-	}
+func TestMissing(t *testing.T) {
+	review, metrics := Right{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}, Right{Verb: "get", Path: "/metrics"}
+	secrets, everything := Right{Verb: "get", Resource: "secrets"}, Right{Verb: "*", Group: "*", Resource: "*"}
+	all := []Right{secrets, review, {Verb: "get", Path: "/version"}, metrics, everything, {Verb: "*", Path: "*"}}
 	config := testserver.Config(t)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "stranger", Groups: []string{"system:authenticated"}}
-	stranger := connect(t, config)
-	rules, err = stranger.Rules(t.Context(), "default")
-	review := Right{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}
-	if err != nil || rules.All() || !rules.Cover(review) || rules.Cover(Right{Verb: "get", Resource: "secrets"}) || !rules.Cover(Right{Verb: "get", Path: "/version"}) {
-		t.Errorf("rules of a stranger: %+v, %v", rules, err)
-	}
-	for right, want := range map[Right]bool{
-		review: true, {Verb: "get", Resource: "secrets"}: false, {Verb: "get", Path: "/version"}: true, {Verb: "get", Path: "/metrics"}: false,
+	for name, test := range map[string]struct {
+		client *Client
+		want   []Right
+	}{
+		"administrator": {connect(t, testserver.Config(t)), nil},
+		"stranger":      {connect(t, config), []Right{secrets, metrics, everything, {Verb: "*", Path: "*"}}},
+		"no reviews":    {serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), nil},
 	} {
-		t.Run(right.String(), func(t *testing.T) {
-			if got, err := stranger.May(t.Context(), right); got != want || err != nil {
-				t.Errorf("stranger may %s: %t, %v; want %t", right, got, err, want)
+		t.Run(name, func(t *testing.T) {
+			if got, err := test.client.Missing(t.Context(), all); !slices.Equal(got, test.want) || err != nil {
+				t.Errorf("got %v, %v; want %v", got, err, test.want)
 			}
 		})
-	}
-	silent := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
-	if may, err := silent.May(t.Context(), review); !may || err != nil {
-		t.Errorf("may without reviews = %t, %v; want true: nothing is known to be missing", may, err)
 	}
 }
 

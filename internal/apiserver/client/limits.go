@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -112,9 +113,10 @@ type limitedBody struct {
 	time    time.Duration
 	limits  *limits
 	isError bool
-	read    int64
-	values  jsonValues
-	failed  error
+	// json and binary are the format of the response.
+	json, binary bool
+	read         int64
+	failed       error
 }
 
 // Read reads, or fails when a limit was exceeded.
@@ -123,7 +125,13 @@ func (b *limitedBody) Read(data []byte) (int, error) {
 		return 0, b.failed
 	}
 	n, err := b.inner.Read(data)
-	values := b.values.count(data[:n], b.read == 0)
+	if b.read == 0 {
+		b.json, b.binary = format(data[:n])
+	}
+	values := int64(0)
+	if b.json {
+		values = valuesIn(data[:n])
+	}
 	b.read += int64(n)
 	switch {
 	case b.limits.bytes.Add(int64(n)) > b.limits.allowedBytes:
@@ -132,7 +140,7 @@ func (b *limitedBody) Read(data []byte) (int, error) {
 		err = b.exceeded(fmt.Sprintf("%d JSON values", b.limits.allowedValues))
 	case b.isError && b.read > errorBytes:
 		err = b.exceeded(fmt.Sprintf("%d bytes of an error", errorBytes))
-	case b.values.binary && b.read > binaryBytes:
+	case b.binary && b.read > binaryBytes:
 		err = b.exceeded(fmt.Sprintf("%d bytes of a binary response", binaryBytes))
 	case err != nil && !errors.Is(err, io.EOF):
 		err = b.slow(err)
@@ -165,45 +173,18 @@ func (b *limitedBody) slow(err error) error {
 	return err
 }
 
-// jsonValues counts the JSON values in a response that is read in parts. A response that is not JSON has none.
-type jsonValues struct {
-	json, binary     bool
-	quoted, escaping bool
+// format is what the first bytes of a response say about it. (What JSON parsers accept begins with a bracket or white
+// space; Protobuf of Kubernetes begins with "k8s\0", and CBOR with a byte above 0x7f.)
+func format(begin []byte) (json, binary bool) {
+	if len(begin) == 0 {
+		return false, false
+	}
+	json = bytes.IndexByte([]byte("{[ \t\r\n"), begin[0]) >= 0
+	return json, !json && (begin[0] > 0x7f || bytes.IndexByte(begin[:min(len(begin), len("k8s\x00"))], 0) >= 0)
 }
 
-// count returns the number of values that begin in a part, about: one for each comma and each bracket that opens.
-func (v *jsonValues) count(part []byte, first bool) (values int64) {
-	if first {
-		v.begin(part)
-	}
-	if !v.json {
-		return 0
-	}
-	for _, b := range part {
-		switch {
-		case v.escaping:
-			v.escaping = false
-		case v.quoted:
-			v.escaping, v.quoted = b == '\\', b != '"'
-		case b == '"':
-			v.quoted = true
-		case b == ',' || b == '{' || b == '[':
-			values++
-		}
-	}
-	return values
-}
-
-// begin finds out from the first bytes whether a response is JSON. (What JSON parsers accept begins with a bracket or
-// white space; Protobuf of Kubernetes begins with "k8s\0", and CBOR with a byte above 0x7f.)
-func (v *jsonValues) begin(part []byte) {
-	for i, b := range part[:min(len(part), len("k8s\x00"))] {
-		switch {
-		case i == 0 && (b == '{' || b == '[' || b == ' ' || b == '\t' || b == '\r' || b == '\n'):
-			v.json = true
-			return
-		case b == 0 || i == 0 && b > 0x7f:
-			v.binary = true
-		}
-	}
+// valuesIn returns the number of JSON values that begin in a part of a response, about: one for each comma and each
+// bracket that opens, also in texts.
+func valuesIn(part []byte) int64 {
+	return int64(bytes.Count(part, []byte{','}) + bytes.Count(part, []byte{'{'}) + bytes.Count(part, []byte{'['}))
 }

@@ -95,7 +95,7 @@ func TestHostileAnswers(t *testing.T) {
 		},
 		"metrics": func(c *Client) error { _, err := c.Samples(t.Context(), featureMetric); return err },
 		"version": func(c *Client) error { _, err := c.Version(t.Context()); return err },
-		"review":  func(c *Client) error { _, err := c.Rules(t.Context(), "default"); return err },
+		"review":  func(c *Client) error { _, err := c.Missing(t.Context(), nil); return err },
 		"request under test": func(c *Client) error {
 			_, err := c.Send(t.Context(), HTTPRequest{Method: http.MethodGet, Path: "/x"})
 			return err

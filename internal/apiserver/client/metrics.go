@@ -58,7 +58,7 @@ func (c *Client) CalledPlugins(ctx context.Context) ([]string, error) {
 // Samples reads the samples of one metric. The error is a framework.ErrNotServed if the API server has no
 // metrics.
 func (c *Client) Samples(ctx context.Context, metric string) ([]framework.Sample, error) {
-	text, err := c.choose().client.rest.Get().AbsPath(metricsPath).SetHeader("Accept", "text/plain").Do(ctx).Raw()
+	text, err := c.rest.Get().AbsPath(metricsPath).SetHeader("Accept", "text/plain").Do(ctx).Raw()
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, &framework.NotServedError{Name: metricsPath}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,77 +45,87 @@ func (r Right) String() string {
 	return text
 }
 
-// May reports whether the user of this client has a right. It is true if the API server
-// does not answer such questions.
-func (c *Client) May(ctx context.Context, right Right) (bool, error) {
+// parallelReviews limits the number of concurrent reviews.
+const parallelReviews = 16
+
+// Missing returns the rights that the user of this client does not have. It sends one review, and one more for each
+// right that the first does not grant: not every authorizer can list its rules. If the API server does not answer such
+// questions, no right is missing.
+func (c *Client) Missing(ctx context.Context, rights []Right) ([]Right, error) {
 	reviews, err := authorizationclient.NewForConfigAndClient(c.config, c.http)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	spec := authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource,
-		Name: right.Name, Namespace: right.Namespace,
-	}}
-	if right.Path != "" {
-		spec = authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: right.Verb, Path: right.Path}}
-	}
-	review, err := reviews.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("review the right to %s: %w", right, withNoResponse(err))
-	}
-	return review.Status.Allowed, nil
-}
-
-// Rules are the rights of a user as the API server lists them. A right that they do not
-// cover may still be granted, because not every authorizer can list its rules.
-type Rules struct {
-	resources []authorizationv1.ResourceRule
-	paths     []authorizationv1.NonResourceRule
-}
-
-// Rules returns the rights of the user of this client in a namespace. If the API server
-// does not list them, there are none.
-func (c *Client) Rules(ctx context.Context, namespace string) (Rules, error) {
-	reviews, err := authorizationclient.NewForConfigAndClient(c.config, c.http)
-	if err != nil {
-		return Rules{}, err
-	}
-	review, err := reviews.SelfSubjectRulesReviews().Create(ctx, &authorizationv1.SelfSubjectRulesReview{
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	granted, err := reviews.SelfSubjectRulesReviews().Create(ctx, &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: anyNamespace},
 	}, metav1.CreateOptions{})
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		return Rules{}, nil
+	if err != nil && !unanswered(err) {
+		return nil, fmt.Errorf("review the rights on API server at %s: %w", c.Host(), withNoResponse(err))
 	}
 	if err != nil {
-		return Rules{}, fmt.Errorf("review the rights on API server at %s: %w", c.Host(), withNoResponse(err))
+		granted = &authorizationv1.SelfSubjectRulesReview{}
 	}
-	return Rules{resources: review.Status.ResourceRules, paths: review.Status.NonResourceRules}, nil
+	missing := make([]bool, len(rights))
+	group, limited := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReviews)
+	for i, right := range rights {
+		if right.in(granted.Status) {
+			continue
+		}
+		group.Go(func() error {
+			review, err := reviews.SelfSubjectAccessReviews().Create(limited, &authorizationv1.SelfSubjectAccessReview{Spec: right.question()}, metav1.CreateOptions{})
+			if err != nil && !unanswered(err) {
+				return fmt.Errorf("review the right to %s: %w", right, withNoResponse(err))
+			}
+			missing[i] = err == nil && !review.Status.Allowed
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var found []Right
+	for i, right := range rights {
+		if missing[i] {
+			found = append(found, right)
+		}
+	}
+	return found, nil
 }
 
-// All reports whether the rules grant everything.
-func (r Rules) All() bool {
-	return r.Cover(Right{Verb: "*", Group: "*", Resource: "*"}) && r.Cover(Right{Verb: "*", Path: "*"})
+// anyNamespace represents the namespaces of a run in reviews. It does not exist: only rights in all namespaces are
+// rights in it.
+const anyNamespace = "at-run-scenario"
+
+// unanswered reports whether an API server does not answer reviews.
+func unanswered(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
+
+// question is the right in a SelfSubjectAccessReview.
+func (r Right) question() authorizationv1.SelfSubjectAccessReviewSpec {
+	if r.Path != "" {
+		return authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: r.Verb, Path: r.Path}}
+	}
+	return authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Name: r.Name, Namespace: r.Namespace,
+	}}
 }
 
-// Cover reports whether the rules grant a right.
-func (r Rules) Cover(right Right) bool {
+// in reports whether the rules of a user grant the right.
+func (r Right) in(granted authorizationv1.SubjectRulesReviewStatus) bool {
 	has := func(list []string, wanted string) bool {
 		return slices.Contains(list, "*") || slices.Contains(list, wanted)
 	}
-	if right.Path != "" {
-		return slices.ContainsFunc(r.paths, func(rule authorizationv1.NonResourceRule) bool {
-			return has(rule.Verbs, right.Verb) && has(rule.NonResourceURLs, right.Path)
+	if r.Path != "" {
+		return slices.ContainsFunc(granted.NonResourceRules, func(rule authorizationv1.NonResourceRule) bool {
+			return has(rule.Verbs, r.Verb) && has(rule.NonResourceURLs, r.Path)
 		})
 	}
-	resource := right.Resource
-	if right.Subresource != "" {
-		resource += "/" + right.Subresource
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
 	}
-	return slices.ContainsFunc(r.resources, func(rule authorizationv1.ResourceRule) bool {
-		return has(rule.Verbs, right.Verb) && has(rule.APIGroups, right.Group) && has(rule.Resources, resource) &&
-			(len(rule.ResourceNames) == 0 || right.Name != "" && slices.Contains(rule.ResourceNames, right.Name))
+	return slices.ContainsFunc(granted.ResourceRules, func(rule authorizationv1.ResourceRule) bool {
+		return has(rule.Verbs, r.Verb) && has(rule.APIGroups, r.Group) && has(rule.Resources, resource) &&
+			(len(rule.ResourceNames) == 0 || r.Name != "" && slices.Contains(rule.ResourceNames, r.Name))
 	})
 }

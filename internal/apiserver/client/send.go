@@ -43,13 +43,8 @@ var errSentAgain = errors.New("the connection was closed without a response, and
 
 // Send sends a request once and returns the response, whatever its status. The error
 // is a framework.ErrNoResponse, unless ctx was cancelled, or a LimitError. The result has the audit ID and the
-// times also then. After FindReplicas, the requests go to one of those that it found.
+// times also then.
 func (c *Client) Send(ctx context.Context, r HTTPRequest) (framework.Result, error) {
-	return c.send(ctx, c.choose(), r)
-}
-
-// sendTo sends a request once to the address of the Client.
-func (c *Client) sendTo(ctx context.Context, r HTTPRequest) (framework.Result, error) {
 	ctx, cancel := context.WithTimeout(withLimits(once(ctx), sentBytes, responseValues), requestTimeout)
 	defer cancel()
 	result := framework.Result{AuditID: uuid.NewString()}

@@ -6,4 +6,7 @@
 // response. The server sees the writes of one kind in their order, so everything that
 // was written before a sentinel is effective when the sentinel is. Policies are reread
 // every second (k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go).
+//
+// It also finds out whether an API server reaches webhooks at all: a Hook server, by an address of this machine
+// ([HookServers]), and the webhooks under test ([Webhooks]).
 package fence

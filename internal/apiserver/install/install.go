@@ -489,7 +489,7 @@ func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manife
 // servedLimit limits the wait for a CustomResourceDefinition to be served.
 const servedLimit = 30 * time.Second
 
-// waitUntilServed waits until each API server that can be reached serves each version of a
+// waitUntilServed waits until each API server serves each version of a
 // CustomResourceDefinition.
 func (i *Installer) waitUntilServed(ctx context.Context, crd map[string]any) error {
 	for _, res := range i.Client.Resources.AddCRD(crd) {

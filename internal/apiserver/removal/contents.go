@@ -216,6 +216,6 @@ func (r *Remover) deleteEach(ctx context.Context, one content) error {
 }
 
 func (r *Remover) mayDelete(ctx context.Context, one content) bool {
-	allowed, err := r.Client.May(ctx, client.Right{Verb: "deletecollection", Group: one.resource.Group, Resource: one.resource.Resource, Namespace: one.namespace})
-	return err != nil || allowed
+	missing, err := r.Client.Missing(ctx, []client.Right{{Verb: "deletecollection", Group: one.resource.Group, Resource: one.resource.Resource, Namespace: one.namespace}})
+	return err != nil || len(missing) == 0
 }

@@ -1,3 +1,6 @@
+// Package rights finds out, before anything is created, whether the user has the
+// rights that a run needs: those for the requests of its scenarios, and those for
+// installing, fencing and removing ([Wanted]).
 package rights
 
 import (
@@ -5,11 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -32,69 +33,41 @@ type Need struct {
 	Metrics bool
 }
 
-// namespace represents the namespaces of a run in reviews. It does not exist yet: only
-// rights in all namespaces are rights in it.
-const namespace = "at-run-scenario"
-
-// parallel limits the number of concurrent reviews.
-const parallel = 16
-
 // Check returns an ErrMissing that names each missing right and who needs it, or nil. It
 // sends one review for an administrator, and one more for each right that the first
-// does not cover. The client must have discovered the resources.
+// does not grant.
 func Check(ctx context.Context, c *client.Client, needs []Need) error {
-	granted, err := c.Rules(ctx, namespace)
-	if err != nil || granted.All() {
+	less, err := c.Missing(ctx, []client.Right{{Verb: "*", Group: "*", Resource: "*"}, {Verb: "*", Path: "*"}})
+	if err != nil || len(less) == 0 {
 		return err
 	}
 	if err := c.Discover(ctx); err != nil {
 		return err
 	}
-	missing, err := denied(ctx, c, granted, wanted(c.Resources, needs))
+	wanted := Wanted(c.Resources, needs)
+	missing, err := c.Missing(ctx, slices.SortedFunc(maps.Keys(wanted), func(a, b client.Right) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.String(), b.String()))
+	}))
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("user %s: %w: %s; nothing was created; \"admissiontest rbac\" prints the roles that a run needs, and --skip leaves out the scenarios that need these",
-		cmp.Or(c.UserName(ctx), "of the kubeconfig"), ErrMissing, strings.Join(missing, ", "))
-}
-
-// denied returns the rights that are not granted, each with who needs it.
-func denied(ctx context.Context, c *client.Client, granted client.Rules, wanted map[client.Right][]string) ([]string, error) {
-	var mu sync.Mutex
-	var missing []client.Right
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallel)
-	for right := range wanted {
-		if granted.Cover(right) {
-			continue
-		}
-		g.Go(func() error {
-			allowed, err := c.May(ctx, right)
-			if err == nil && !allowed {
-				mu.Lock()
-				missing = append(missing, right)
-				mu.Unlock()
-			}
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(missing, func(a, b client.Right) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.String(), b.String()))
-	})
 	texts := make([]string, len(missing))
 	for i, right := range missing {
-		texts[i] = right.String()
-		if who := wanted[right]; len(who) > 0 {
-			slices.Sort(who)
-			who = slices.Compact(who)
-			if len(who) > 2 {
-				who = append(who[:1:1], fmt.Sprintf("%d more", len(who)-1))
-			}
-			texts[i] += " (" + strings.Join(who, " and ") + ")"
-		}
+		texts[i] = right.String() + whoNeeds(wanted[right])
 	}
-	return texts, nil
+	return fmt.Errorf("user %s: %w: %s; nothing was created; \"admissiontest rbac\" prints the roles that a run needs, and --skip leaves out the scenarios that need these",
+		cmp.Or(c.UserName(ctx), "of the kubeconfig"), ErrMissing, strings.Join(texts, ", "))
+}
+
+// whoNeeds names the scenarios that need a right. No scenario stands for every run.
+func whoNeeds(who []string) string {
+	slices.Sort(who)
+	who = slices.Compact(who)
+	switch {
+	case len(who) == 0:
+		return ""
+	case len(who) > 2:
+		return fmt.Sprintf(" (%s and %d more)", who[0], len(who)-1)
+	}
+	return " (" + strings.Join(who, " and ") + ")"
 }

@@ -41,7 +41,7 @@ func wantedBy(t *testing.T, requests ...framework.Request) []string {
 		t.Fatal(err)
 	}
 	var texts []string
-	for right, who := range wanted(c.Resources, []Need{{Who: "s", Requests: requests}}) {
+	for right, who := range Wanted(c.Resources, []Need{{Who: "s", Requests: requests}}) {
 		if len(who) > 0 && !strings.HasPrefix(right.String(), "get ") && !strings.HasPrefix(right.String(), "list ") && !strings.HasPrefix(right.String(), "patch ") && !strings.HasPrefix(right.String(), "deletecollection ") {
 			texts = append(texts, right.String())
 		}
@@ -125,5 +125,33 @@ func TestCheck(t *testing.T) {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}
+	}
+}
+
+// A run that gives users their rights needs the rights to create roles, and those in the roles.
+func TestWantedGrants(t *testing.T) {
+	request := create("rbac.authorization.k8s.io", "v1", "RoleBinding", nil)
+	request.User = &framework.User{Name: "jane"}
+	got := Wanted(client.BuiltIn(), []Need{{Who: "s", Requests: []framework.Request{request}, Grants: true}})
+	for _, want := range []client.Right{
+		{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "roles"},
+		{Verb: "*", Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}, {Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+	} {
+		if len(got[want]) == 0 {
+			t.Errorf("got %v; want %s among them", got, want)
+		}
+	}
+}
+
+// No run needs Secrets or impersonates, unless a scenario does.
+func TestWantedByEveryRun(t *testing.T) {
+	got := Wanted(client.BuiltIn(), nil)
+	for right, who := range got {
+		if len(who) > 0 || right.Resource == "secrets" || right.Verb == "impersonate" || right.Verb == "escalate" {
+			t.Errorf("every run needs %s, for %v", right, who)
+		}
+	}
+	if len(got) < 20 {
+		t.Errorf("%d rights of every run", len(got))
 	}
 }

@@ -3,19 +3,14 @@ package image
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/internal/owned"
@@ -48,17 +43,12 @@ func (o Options) complete() Options {
 	return o
 }
 
-// compile returns the binary and its path in the image. If its source has not changed, the
-// binary comes from the cache.
+// compile returns the binary and its path in the image.
 func compile(ctx context.Context, options Options) (binary []byte, entrypoint string, err error) {
 	if _, err := exec.LookPath(options.GoCommand); err != nil {
 		return nil, "", fmt.Errorf("%w (%w)", ErrNoToolchain, err)
 	}
-	cache, err := options.cache()
-	if err != nil {
-		return nil, "", err
-	}
-	key, entrypoint, err := sourceKey(ctx, options)
+	entrypoint, err = entrypointOf(ctx, options)
 	if err != nil && options.own() {
 		var temporary string
 		if temporary, err = temporaryModule(ctx, options, err); err != nil {
@@ -66,30 +56,23 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 		}
 		defer func() { _ = os.RemoveAll(temporary) }()
 		options.Dir = temporary
-		key, entrypoint, err = sourceKey(ctx, options)
+		entrypoint, err = entrypointOf(ctx, options)
 	}
 	if err != nil {
 		return nil, "", err
-	}
-	path := filepath.Join(cache, entrypoint[1:]+"-"+options.Arch+"-"+key)
-	if binary, err := load(path); err != nil || binary != nil {
-		return binary, entrypoint, err
 	}
 	options.Progress("compiling " + options.what() + " for linux/" + options.Arch)
-	out, err := os.CreateTemp(cache, ".relay-*")
+	dir, err := owned.MkdirTemp("admissiontest-image-*")
 	if err != nil {
 		return nil, "", fmt.Errorf("compile: %w", err)
 	}
-	_ = out.Close()
-	defer func() { _ = os.Remove(out.Name()) }()
-	if _, err := run(ctx, options, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out.Name(), options.program()); err != nil {
+	defer func() { _ = os.RemoveAll(dir) }()
+	out := filepath.Join(dir, "program")
+	if _, err := run(ctx, options, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out, options.program()); err != nil {
 		return nil, "", err
 	}
-	if binary, err = os.ReadFile(out.Name()); err != nil {
+	if binary, err = os.ReadFile(out); err != nil {
 		return nil, "", fmt.Errorf("compile: %w", err)
-	}
-	if options.Program != Command { // which is large, and rarely wanted twice
-		_ = os.Rename(out.Name(), path) // without the cache, the next call compiles again
 	}
 	return binary, entrypoint, nil
 }
@@ -110,51 +93,18 @@ func (o Options) what() string {
 	return "program " + o.Program
 }
 
-// sourceKey returns a hash of the source: the files and embedded files of all packages outside
-// of the standard library, and the version of Go. It also returns the path of the program in
-// the image. It fails if the module of Options.Dir does not have the program.
-func sourceKey(ctx context.Context, options Options) (key, entrypoint string, err error) {
-	listed, err := run(ctx, options, "list", "-deps", "-json=ImportPath,Name,Dir,Standard,GoFiles,EmbedFiles", options.program())
+// entrypointOf returns the path of the program in the image. It fails if the module of Options.Dir does not have the
+// program.
+func entrypointOf(ctx context.Context, options Options) (string, error) {
+	listed, err := run(ctx, options, "list", "-f", "{{.Name}} {{.ImportPath}}", options.program())
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	version, err := run(ctx, options, "env", "GOVERSION")
-	if err != nil {
-		return "", "", err
+	name, importPath, _ := strings.Cut(strings.TrimSpace(string(listed)), " ")
+	if name != "main" {
+		return "", fmt.Errorf("%s is package %s; want a program, package main", options.what(), name)
 	}
-	sum := sha256.New()
-	_, _ = sum.Write(version)
-	decoder := json.NewDecoder(bytes.NewReader(listed))
-	name := ""
-	for {
-		var one struct {
-			ImportPath, Name, Dir string
-			Standard              bool
-			GoFiles, EmbedFiles   []string
-		}
-		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
-			if name != "main" {
-				return "", "", fmt.Errorf("%s is package %s; want a program, package main", options.what(), name)
-			}
-			return hex.EncodeToString(sum.Sum(nil))[:24], entrypoint, nil
-		} else if err != nil {
-			return "", "", fmt.Errorf("read output of go list: %w", err)
-		}
-		name, entrypoint = one.Name, "/"+path.Base(one.ImportPath) // the program is listed last
-		if one.Standard {
-			continue
-		}
-		files := append(one.GoFiles, one.EmbedFiles...)
-		slices.Sort(files)
-		for _, file := range files {
-			content, err := os.ReadFile(filepath.Join(one.Dir, file))
-			if err != nil {
-				return "", "", fmt.Errorf("read source: %w", err)
-			}
-			_, _ = fmt.Fprintf(sum, "%s/%s %d\n", one.ImportPath, file, len(content))
-			_, _ = sum.Write(content)
-		}
-	}
+	return "/" + path.Base(importPath), nil
 }
 
 // temporaryModule creates a module in a temporary folder that requires this module in the

@@ -9,9 +9,7 @@
 //
 // No Docker and no root are needed: the Go toolchain compiles the binary and this package
 // writes the layers. The same source and toolchain give the same image, byte for byte, and so
-// the same digest and Tag. The image does not run as root. Compiled binaries are kept in the
-// user's cache, with a hash of their source as the key. If another user
-// could have written them, the error is [ErrUnsafe].
+// the same digest and Tag. The image does not run as root.
 //
 // # Not promised
 //

@@ -31,9 +31,6 @@ type Options struct {
 	Arch string
 	// GoCommand is the path of `go`. Empty means the one in PATH.
 	GoCommand string
-	// CacheDir is the folder for compiled binaries. Empty means "admissiontest/image" in
-	// os.UserCacheDir.
-	CacheDir string
 	// Dir is a folder in the Go module that has Program or requires this module; see
 	// Build. Empty means the working directory.
 	Dir string

@@ -36,8 +36,7 @@ func build(t testing.TB, options image.Options) v1.Image {
 }
 
 func TestBuild(t *testing.T) {
-	cache := t.TempDir()
-	built := build(t, image.Options{CacheDir: cache})
+	built := build(t, image.Options{})
 	config, err := built.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +60,7 @@ func TestBuild(t *testing.T) {
 	if needed, err := binary.ImportedLibraries(); len(needed) > 0 || err != nil || binary.Section(".interp") != nil {
 		t.Errorf("the binary is not static: it needs %v, error %v", needed, err)
 	}
-	again, err := image.Build(t.Context(), image.Options{CacheDir: t.TempDir()})
+	again, err := image.Build(t.Context(), image.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +86,7 @@ func TestBuildOfAnotherProgram(t *testing.T) {
 			}
 		})
 	}
-	options := image.Options{Program: ".", Dir: dir, CacheDir: t.TempDir()}
+	options := image.Options{Program: ".", Dir: dir}
 	built := build(t, options)
 	if diff := cmp.Diff([]string{"Guard"}, contents(t, built, filepath.Join(t.TempDir(), "program"))); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -242,7 +241,7 @@ func TestOtherModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOPROXY", "off")
-	_, err := image.Build(t.Context(), image.Options{Dir: dir, CacheDir: t.TempDir()})
+	_, err := image.Build(t.Context(), image.Options{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "--hook-image") {
 		t.Errorf("got %v, want an error with what to do", err)
 	}
@@ -260,13 +259,5 @@ func BenchmarkBuildWarm(b *testing.B) {
 	build(b, image.Options{})
 	for b.Loop() {
 		build(b, image.Options{})
-	}
-}
-
-// An empty cache of images and a warm build cache of Go, as in the first run on a machine on
-// which this module is developed.
-func BenchmarkBuildCold(b *testing.B) {
-	for b.Loop() {
-		build(b, image.Options{CacheDir: b.TempDir()})
 	}
 }

@@ -31,9 +31,7 @@ const formatJUnit = "junit"
 // contractOptions are the flags of contract.
 type contractOptions struct {
 	url, caFile, serverName, kind string
-	cluster                       flags.Cluster
-	live                          bool // --kubeconfig, --context or --webhook is given
-	webhooks, replicas            []string
+	replicas                      []string
 	output, reportDir             string
 	configurations, allow, reject []string
 	policies, given, good, bad    []string
@@ -45,7 +43,7 @@ type contractOptions struct {
 func (a *app) contractCommand() *cobra.Command {
 	var o contractOptions
 	command := &cobra.Command{
-		Use:   "contract --url URL | --webhook NAME | --policies FILE",
+		Use:   "contract --url URL | --policies FILE",
 		Short: "Check the rules for webhooks on a running webhook, or the rules for policies",
 		Long: `Check the rules for webhooks on a webhook that runs. The requests are built from your samples, and
 sent to the webhook directly.
@@ -55,10 +53,8 @@ With --url, the webhook runs at a URL: no API server is needed, and nothing is w
 requests each webhook gets. Without --configuration, --kind says what the webhook is. Further
 replicas of the program are compared with it by --replica.
 
-With --webhook, the webhook is installed on the cluster of a kubeconfig. Its configuration is read
-there, and the requests go to a Pod of its Service, as a port-forward, or to its URL. Up to two
-more Pods must give the same answers. The certificate is verified as the API server does it. Each sample that is created is also sent to
-the API server, once, as a dry run in a namespace of the run, which is removed at the end.
+A webhook in a Pod has a URL after kubectl port-forward. Its certificate is valid for the name of
+the Service: give that name with --server-name.
 
 A sample is FILE, which is created, or OPERATION:FILE, such as DELETE:FILE, with an object that exists.
 
@@ -66,20 +62,17 @@ With --policies, check the rules for policies on a kube-apiserver of this machin
 objects that the policies allow (--good) and refuse (--bad).
 
 The exit codes are the same as for run.`,
-		Example: "  admissiontest contract --url https://127.0.0.1:9443 --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'bad.yaml=is not allowed'\n  admissiontest contract --url https://127.0.0.1:9443/validate --kind validating --allow good.yaml -o junit\n  admissiontest contract --kubeconfig ~/.kube/dev --webhook guard --allow good.yaml --reject 'DELETE:kept.yaml=is protected'\n  admissiontest contract --policies config/policy --good good.yaml --bad 'bad.yaml=must have limits'",
+		Example: "  admissiontest contract --url https://127.0.0.1:9443 --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'bad.yaml=is not allowed'\n  admissiontest contract --url https://127.0.0.1:9443/validate --kind validating --allow good.yaml -o junit\n  admissiontest contract --url https://127.0.0.1:9443 --server-name guard.default.svc --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'DELETE:kept.yaml=is protected'\n  admissiontest contract --policies config/policy --good good.yaml --bad 'bad.yaml=must have limits'",
 		Args:    noArguments,
 	}
 	command.RunE = a.reading(func(ctx context.Context, _ []string) error {
-		o.live = flags.Given(command, "kubeconfig", "context", "webhook") != ""
 		return a.contract(ctx, o)
 	})
-	o.cluster.Add(command)
 	set := command.Flags()
 	set.StringVar(&o.url, "url", "", "address of the webhook: https://HOST:PORT, or with the path of the webhook")
 	set.StringSliceVar(&o.replicas, "replica", nil, "with --url: addresses of other replicas, which must give the same answers")
 	set.StringVar(&o.caFile, "ca-file", "", "PEM file with the certificates that verify the webhook (default: the system's)")
 	set.StringVar(&o.serverName, "server-name", "", "with --url: the name that the certificate must have (default: the host of the URL)")
-	set.StringSliceVar(&o.webhooks, "webhook", nil, "names of webhooks on the cluster, or of their configurations")
 	set.StringSliceVar(&o.configurations, "configuration", nil, "files or folders with the webhook configurations")
 	set.StringVar(&o.kind, "kind", "", "mutating or validating, if there is no configuration")
 	set.StringSliceVar(&o.allow, "allow", nil, "files with an object that the webhook must allow, or OPERATION:FILE")
@@ -139,14 +132,12 @@ func (a *app) contract(ctx context.Context, o contractOptions) error {
 // check checks the rules.
 func (o contractOptions) check(ctx context.Context) (report.Report, error) {
 	switch {
-	case len(o.policies) > 0 && (o.url != "" || o.live):
-		return report.Report{}, exit.Usagef("--policies and --url or --webhook cannot be combined: check webhooks and policies one after the other")
+	case len(o.policies) > 0 && o.url != "":
+		return report.Report{}, exit.Usagef("--policies and --url cannot be combined: check webhooks and policies one after the other")
 	case len(o.policies) > 0:
 		return o.checkPolicies(ctx)
-	case o.live:
-		return o.checkInstalled(ctx)
 	case o.url == "":
-		return report.Report{}, exit.Usagef("--url, --webhook or --policies is required: give the address of a webhook, such as https://127.0.0.1:9443, its name on a cluster, or files with policies")
+		return report.Report{}, exit.Usagef("--url or --policies is required: give the address of a webhook, such as https://127.0.0.1:9443, or files with policies")
 	}
 	subject, err := o.subject()
 	if err != nil {
@@ -232,19 +223,12 @@ func (o contractOptions) subject() (webhook.Subject, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Configurations = manifestsOf(project.Objects())
+		for _, each := range project.Objects() {
+			s.Configurations = append(s.Configurations, webhook.Manifest{Object: &unstructured.Unstructured{Object: each}})
+		}
 	}
 	s.Allow, s.Reject = o.samples()
 	return s, nil
-}
-
-// manifestsOf returns objects as Manifests.
-func manifestsOf(objects []map[string]any) []webhook.Manifest {
-	all := make([]webhook.Manifest, len(objects))
-	for i, each := range objects {
-		all[i] = webhook.Manifest{Object: &unstructured.Unstructured{Object: each}}
-	}
-	return all
 }
 
 // samples returns the samples of --allow and --reject.

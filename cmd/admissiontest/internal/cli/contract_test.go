@@ -96,9 +96,11 @@ func TestContract(t *testing.T) {
 		"nothing":    {append(slices.Clip(sound), "--only", "WH-IDEM-1"), exit.Nothing, "1 unsupported"},
 		"no samples": {sound[:7], exit.Usage, "it has no samples"},
 		"rule":       {append(slices.Clip(sound), "--only", "WH-PROTO-11"), exit.Usage, `there is no rule "WH-PROTO-11"; did you mean`},
-		"no url":     {[]string{"contract"}, exit.Usage, "--url, --webhook or --policies is required"},
+		"no url":     {[]string{"contract"}, exit.Usage, "--url or --policies is required"},
 		"kind":       {append(slices.Clip(sound), "--kind", "validating"), exit.Usage, "cannot be combined"},
 		"no server":  {[]string{"contract", "--url", "https://127.0.0.1:1", "--kind", "validating", "--allow", sound[8]}, exit.Infrastructure, "connect to the webhook"},
+		"a Service":  {append(slices.Clip(sound), "--only", "tls-is-current", "--server-name", "example.com"), exit.Pass, "1 pass"},
+		"no Service": {append(slices.Clip(sound), "--only", "tls-is-current", "--server-name", "guard.default.svc"), exit.Fail, "not guard.default.svc"},
 		"output":     {append(slices.Clip(sound), "-o", "jnit"), exit.Usage, `did you mean "junit"?`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,12 +1,10 @@
-package rights
+package client
 
 import (
 	_ "embed"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 )
 
 // kinds are the kinds that a kube-apiserver serves by default. A line has the group and
@@ -18,8 +16,8 @@ import (
 var kinds string
 
 // BuiltIn returns the resources of a kube-apiserver, without CustomResourceDefinitions.
-func BuiltIn() *client.Resources {
-	resources := client.NewResources()
+func BuiltIn() *Resources {
+	resources := NewResources()
 	for line := range strings.Lines(kinds) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		resource := metav1.APIResource{Kind: cells[1], Name: cells[2], Namespaced: cells[3] == scope(true)}

@@ -1,4 +1,4 @@
-package probe
+package fence
 
 import (
 	"context"
@@ -107,7 +107,7 @@ func configuration(service string) map[string]any {
 
 // Any answer is an answer; a webhook that the API server cannot call is an error that
 // says why.
-func TestWait(t *testing.T) {
+func TestWebhooksAnswer(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package probe
+package fence
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
-	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
@@ -214,11 +213,11 @@ func (e *Webhooks) install(ctx context.Context, found []webhook) (*install.Scope
 	if err != nil {
 		return nil, client.Object{}, err
 	}
-	webhooks := []any{map[string]any{"name": markWebhook, "rules": fence.ProbeRules(), "failurePolicy": "Ignore", "timeoutSeconds": int64(answerTimeout)}}
+	webhooks := []any{map[string]any{"name": markWebhook, "rules": ProbeRules(), "failurePolicy": "Ignore", "timeoutSeconds": int64(answerTimeout)}}
 	for i, one := range found {
 		for _, policy := range []string{"Fail", "Ignore"} {
 			fields := map[string]any{
-				"name": fmt.Sprintf("n%d.%s.ready.admissiontest.dev", i, strings.ToLower(policy)), "rules": fence.ProbeRules(),
+				"name": fmt.Sprintf("n%d.%s.ready.admissiontest.dev", i, strings.ToLower(policy)), "rules": ProbeRules(),
 				"failurePolicy": policy, "timeoutSeconds": int64(answerTimeout), "clientConfig": one.given,
 				"objectSelector": map[string]any{"matchLabels": map[string]any{numberLabel: strconv.Itoa(i), policyLabel: policy}},
 			}

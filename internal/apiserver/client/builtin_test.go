@@ -1,4 +1,4 @@
-package rights
+package client
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/client-go/discovery"
 
-	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
@@ -23,7 +22,7 @@ func TestBuiltIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := client.NewResources()
+	served := NewResources()
 	served.Add(lists...)
 	var lines []string
 	for _, list := range lists {

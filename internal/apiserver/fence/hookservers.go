@@ -1,4 +1,4 @@
-package probe
+package fence
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
-	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 )
 
@@ -42,7 +41,7 @@ func HookServers(ctx context.Context, installer *install.Installer, scope *insta
 		defer recordings[i].Stop()
 		defer server.Unregister(scope.ID)
 		webhooks = append(webhooks, map[string]any{
-			"name": name, "rules": fence.ProbeRules(), "failurePolicy": "Ignore", "timeoutSeconds": int64(hookTimeout),
+			"name": name, "rules": ProbeRules(), "failurePolicy": "Ignore", "timeoutSeconds": int64(hookTimeout),
 			"clientConfig": install.URLClientConfig(registered),
 		})
 	}
@@ -55,8 +54,8 @@ func HookServers(ctx context.Context, installer *install.Installer, scope *insta
 	}
 	var refused error
 	err = client.Poll(ctx, client.Later, limit, func() (bool, error) {
-		for n, subject := range fence.Subjects() { // an API server can store some kinds without admission
-			answer, err := installer.Client.Send(ctx, fence.ProbeOf(subject, scope, nil))
+		for n, subject := range Subjects() { // an API server can store some kinds without admission
+			answer, err := installer.Client.Send(ctx, ProbeOf(subject, scope, nil))
 			if err != nil {
 				return false, err
 			}

@@ -1,4 +1,4 @@
-package probe
+package fence
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 )
 
@@ -28,7 +27,7 @@ func (e *Webhooks) call(ctx context.Context, scope *install.Scope, i int) (callS
 	recording := e.Install.Hooks.Record(scope.ID)
 	defer recording.Stop()
 	send := func(policy string) (framework.Result, error) {
-		return e.Client.Send(ctx, fence.Probe(scope, map[string]any{numberLabel: strconv.Itoa(i), policyLabel: policy}))
+		return e.Client.Send(ctx, Probe(scope, map[string]any{numberLabel: strconv.Itoa(i), policyLabel: policy}))
 	}
 	strict, err := send("Fail")
 	if err != nil {
