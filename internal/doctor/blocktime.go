@@ -157,9 +157,9 @@ func (w *world) everyRequest() []probe {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					for _, version := range rule.APIVersions {
-						known := w.resources.find(group, resource)
-						if known != nil && !hasWildcard(group+resource+version) && !strings.Contains(resource, "/") && slices.Contains(known.versions, version) && (group == "" || isGroup(group)) {
-							add(group, version, resource, known.namespaced)
+						known := w.version(group, resource, version)
+						if known != nil && !hasWildcard(group+resource+version) && !strings.Contains(resource, "/") && (group == "" || isGroup(group)) {
+							add(group, version, resource, known.Namespaced)
 						}
 					}
 				}

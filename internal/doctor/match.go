@@ -11,6 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // matchRules returns the rules about what a webhook matches.
@@ -83,22 +84,22 @@ func checkVersions(c *checker) {
 
 // versions checks that a webhook with matchPolicy Exact has every version of a resource.
 func (c *checker) versions(h *webhook, index int, group, resource string) {
-	known := c.resources.find(group, resource)
-	if known == nil {
-		if !c.resources.complete && !c.resources.isBuiltInGroup(group) {
+	known := c.Find(group, resource)
+	if len(known) == 0 {
+		if !c.complete && !kinds.IsBuiltInGroup(group) {
 			c.inconclusive(h.configuration, fmt.Sprintf("matchPolicy is Exact, and the versions of %s.%s are not known: its CustomResourceDefinition is not in the files", resource, group))
 		}
 		return
 	}
 	var missing []string
-	for _, version := range known.versions {
+	for _, served := range known {
 		covered := slices.ContainsFunc(c.webhooks, func(other *webhook) bool {
 			return other.mutates == h.mutates && other.address() == h.address() && slices.ContainsFunc(other.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-				return containsOrAll(r.APIGroups, group) && containsOrAll(r.APIVersions, version) && (slices.Contains(r.Resources, resource) || slices.Contains(r.Resources, "*") && !strings.Contains(resource, "/") || slices.Contains(r.Resources, "*/*"))
+				return containsOrAll(r.APIGroups, group) && containsOrAll(r.APIVersions, served.Version) && (slices.Contains(r.Resources, resource) || slices.Contains(r.Resources, "*") && !strings.Contains(resource, "/") || slices.Contains(r.Resources, "*/*"))
 			})
 		})
 		if !covered {
-			missing = append(missing, version)
+			missing = append(missing, served.Version)
 		}
 	}
 	if len(missing) == 0 {
@@ -167,13 +168,13 @@ func (c *checker) convertedCall(h, other *webhook) bool {
 					if hasWildcard(group+resource) || !slices.Contains(second.APIGroups, group) || !slices.Contains(second.Resources, resource) || slices.ContainsFunc(rule.APIVersions, func(v string) bool { return containsOrAll(second.APIVersions, v) || v == "*" }) {
 						continue
 					}
-					known := c.resources.find(group, resource)
+					known := c.version(group, resource, rule.APIVersions[0])
 					at := slices.IndexFunc(operations(rule), func(o string) bool { return slices.Contains(operations(second), o) })
-					if known == nil || at < 0 || !slices.Contains(known.versions, rule.APIVersions[0]) || !slices.Contains(known.versions, second.APIVersions[0]) {
+					if known == nil || at < 0 || c.version(group, resource, second.APIVersions[0]) == nil {
 						continue
 					}
 					a := about{operation: operations(rule)[at], resource: group + "/" + resource, version: rule.APIVersions[0], name: "example-1"}
-					if known.namespaced {
+					if known.Namespaced {
 						a.namespace = ordinary
 					}
 					p := newProbe(c.world, a)
@@ -325,18 +326,18 @@ func (c *checker) probeFor(rule admissionregistrationv1.RuleWithOperations, oper
 		}
 	}
 	if group == "*" {
-		groups := c.resources.groupsOf(strings.Split(a.resource, "/")[0])
+		groups := c.Groups(strings.Split(a.resource, "/")[0])
 		if len(groups) == 0 {
 			return probe{}, false
 		}
 		group = groups[0]
 	}
-	if known := c.resources.find(group, a.resource); known != nil {
-		if !known.namespaced {
+	if known := c.Find(group, a.resource); len(known) > 0 {
+		if !known[0].Namespaced {
 			a.namespace = ""
 		}
 		if a.version == "*" {
-			a.version = known.versions[0]
+			a.version = known[0].Version
 		}
 	}
 	if a.version == "*" {

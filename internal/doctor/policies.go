@@ -13,6 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // policyRules returns the rules about policies and bindings.
@@ -149,8 +150,8 @@ func checkParams(c *checker) {
 		if kind.Kind == "" {
 			continue
 		}
-		if _, served := c.resources.serves(kind); !served {
-			if !c.resources.complete && !c.resources.isBuiltInGroup(kind.Group) {
+		if c.Of(kind) == nil {
+			if !c.complete && !kinds.IsBuiltInGroup(kind.Group) {
 				c.inconclusive(policy, fmt.Sprintf("the CustomResourceDefinition of the paramKind, %s %s, is not in the files", kind.GroupVersion(), kind.Kind))
 			} else {
 				c.add(policy, "spec.paramKind", Finding{Severity: Error, Request: "every request that the policy matches", Message: fmt.Sprintf("the API server does not serve the paramKind, %s %s", kind.GroupVersion(), kind.Kind)})
@@ -169,8 +170,7 @@ func checkParams(c *checker) {
 
 // param checks that the param of a binding exists.
 func (c *checker) param(binding *object, kind schema.GroupVersionKind, namespace, name string) {
-	known, _ := c.resources.serves(kind)
-	if known.namespaced && namespace == "" {
+	if c.Of(kind).Namespaced && namespace == "" {
 		return // it is the namespace of the request
 	}
 	found, unknown := c.get(kindKey(kind), namespace, name)

@@ -107,8 +107,8 @@ func (c *checker) clusterScoped(h *webhook) {
 		only := len(rule.Resources) > 0 && len(rule.APIGroups) > 0
 		for _, resource := range rule.Resources {
 			for _, group := range rule.APIGroups {
-				known := c.resources.find(group, resource)
-				only = only && known != nil && !known.namespaced && resource != "namespaces"
+				known := c.Find(group, resource)
+				only = only && len(known) > 0 && !known[0].Namespaced && resource != "namespaces"
 			}
 		}
 		if only {

@@ -96,12 +96,12 @@ func Why(ctx context.Context, input Input, q Question) (*Answer, error) {
 func (w *world) requestOf(q Question) (probe, error) {
 	object := &unstructured.Unstructured{Object: q.Object}
 	kind := object.GroupVersionKind()
-	known, served := w.resources.serves(kind)
-	if !served {
+	known := w.Of(kind)
+	if known == nil {
 		return probe{}, fmt.Errorf("find the resource of %s %s: %w: give its CustomResourceDefinition with --configurations, or a cluster that serves it", kind.GroupVersion(), kind.Kind, ErrUnknownKind)
 	}
-	if q.Subresource != "" && !slices.Contains(known.subresources, q.Subresource) {
-		return probe{}, fmt.Errorf("find the subresource %s of %s: %w; there are %s", q.Subresource, known.Resource, ErrUnknownKind, strings.Join(known.subresources, ", "))
+	if q.Subresource != "" && !slices.Contains(known.Subresources, q.Subresource) {
+		return probe{}, fmt.Errorf("find the subresource %s of %s: %w; there are %s", q.Subresource, known.Resource, ErrUnknownKind, strings.Join(known.Subresources, ", "))
 	}
 	if q.Operation == "" {
 		q.Operation = "CREATE"
@@ -117,12 +117,12 @@ func (w *world) requestOf(q Question) (probe, error) {
 		q.User = userOf("")
 	}
 	namespace := object.GetNamespace()
-	if namespace == "" && known.namespaced {
+	if namespace == "" && known.Namespaced {
 		namespace = "default"
 		object = object.DeepCopy()
 		object.SetNamespace(namespace)
 	}
-	resource := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: known.Resource}
+	resource := known.GroupVersionResource
 	r := reach.Request{Operation: q.Operation, Resource: resource, Subresource: q.Subresource, Kind: w.KindFor(resource, q.Subresource), Namespace: namespace, Name: object.GetName(), User: q.User, WebhooksForReviews: w.minor < 37}
 	body := bodyOf(object, r.Kind)
 	switch q.Operation {
