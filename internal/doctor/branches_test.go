@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
@@ -153,7 +154,7 @@ func TestSelectorsOnCluster(t *testing.T) {
 		namespace.SetName("a")
 		namespace.SetLabels(map[string]string{nameLabel: "a", "example.com/team": "blue"})
 		configuration := webhookWith("Validating", func(w map[string]any) { w["namespaceSelector"] = map[string]any{"matchLabels": labels} })
-		snapshot := &Snapshot{Minor: 36, Resources: builtIn(), Missing: map[string]string{}, Objects: []map[string]any{namespace.Object, configuration.Object}}
+		snapshot := &Snapshot{Minor: 36, Resources: kinds.BuiltIn(), Missing: map[string]string{}, Objects: []map[string]any{namespace.Object, configuration.Object}}
 		report, err := Judge(t.Context(), Input{Cluster: snapshot, Only: []string{"CF-MATCH-6"}})
 		if err != nil {
 			t.Fatal(err)
