@@ -31,18 +31,16 @@ func possible(subresource, operation string) bool {
 
 // checkDead gives errors for rules, and for names that are wrong. A subresource that lacks its operation beside resources that
 // have theirs is a warning.
-func checkDead(c *checker) {
-	for _, h := range c.chosen() {
-		if len(h.Rules) == 0 {
-			if role := c.setsConfigurations(h.configuration); role != nil && h.configuration.manifest != nil {
-				c.inconclusive(h.configuration, fmt.Sprintf("webhook %s has no rules, and a controller with %s can set them at run time", h.Name, role))
-				continue
-			}
-			c.webhook(h, "rules", Finding{Severity: Error, Message: "it has no rules: it is never called"})
+func checkDead(c *checker, h *webhook) {
+	if len(h.Rules) == 0 {
+		if role := c.setsConfigurations(h.configuration); role != nil && h.configuration.manifest != nil {
+			c.inconclusive(h.configuration, fmt.Sprintf("webhook %s has no rules, and a controller with %s can set them at run time", h.Name, role))
+			return
 		}
-		for i, rule := range h.Rules {
-			c.deadRule(h, i, rule)
-		}
+		c.webhook(h, "rules", Finding{Severity: Error, Message: "it has no rules: it is never called"})
+	}
+	for i, rule := range h.Rules {
+		c.deadRule(h, i, rule)
 	}
 }
 

@@ -122,7 +122,7 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	}
 	report := &Report{Rules: rules, merged: map[[5]string]int{}}
 	for _, rule := range rules {
-		rule.check(&checker{world: w, input: &input, rule: rule, report: report})
+		rule.Check(&checker{world: w, input: &input, rule: rule, report: report})
 	}
 	for _, h := range w.webhooks {
 		if w.judged(h.configuration) {

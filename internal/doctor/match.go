@@ -24,7 +24,7 @@ func matchRules() []Rule {
 			When:   "matchPolicy is Exact, and a version that is served is in no rule of the webhook, or of another webhook of the same backend; a warning for a mutating webhook",
 			Fix:    "leave out matchPolicy, so that it is Equivalent, or add the version to apiVersions",
 			Source: []string{typesSource, issue("elastic/cloud-on-k8s/pull/4271"), goodPractices},
-			check:  checkVersions,
+			Check:  each(checkVersions),
 		},
 		{
 			ID: "CF-MATCH-2", Name: "one-call", Level: framework.Should,
@@ -33,7 +33,7 @@ func matchRules() []Rule {
 			When:   "two webhooks of one backend have rules for different versions of one resource, and matchPolicy Equivalent; or two configurations have the same webhook with the same selectors",
 			Fix:    "use one webhook with the storage version, or matchPolicy Exact for one webhook for each version; delete the configuration of an earlier installation",
 			Source: []string{issue("elastic/cloud-on-k8s/issues/4270"), issue("elastic/cloud-on-k8s/issues/5423"), issue("istio/istio/issues/36114")},
-			check:  checkTwice,
+			Check:  checkTwice,
 		},
 		{
 			ID: "CF-MATCH-3", Name: "no-dead-rule", Level: framework.Must,
@@ -42,7 +42,7 @@ func matchRules() []Rule {
 			When:   "a kind, singular or short name in resources; a subresource in the group of its own kind; exec, attach, portforward or proxy without CONNECT; scale, status, ephemeralcontainers or resize without UPDATE, or eviction, binding or token without CREATE; a scope that the resource does not have; * within a group; only resources that Kubernetes exempts; no rules. A resource that the API server does not serve is a note",
 			Fix:    "write resources as in the URL, in lower case and in the plural, with the group and the operations that they have",
 			Source: []string{issue("kubernetes/kubernetes/issues/113594"), issue("kubernetes/kubernetes/issues/115523"), issue("kyverno/kyverno/pull/9855"), issue("kyverno/kyverno/pull/2545")},
-			check:  checkDead,
+			Check:  each(checkDead),
 		},
 		{
 			ID: "CF-MATCH-4", Name: "no-side-door", Level: framework.Should,
@@ -51,7 +51,7 @@ func matchRules() []Rule {
 			When:   "a validating webhook with failurePolicy Fail is called for the creation of Pods, but not for the update of pods/ephemeralcontainers; a note for an update of a workload without its scale",
 			Fix:    "add pods/ephemeralcontainers with UPDATE, and scale with UPDATE if the webhook looks at replicas",
 			Source: []string{issue("deckhouse/deckhouse/pull/22398"), issue("IBM/portieris/issues/508"), issue("open-policy-agent/gatekeeper/issues/1837"), issue("kubernetes/kubernetes/issues/84530")},
-			check:  checkSideDoors,
+			Check:  checkSideDoors,
 		},
 		{
 			ID: "CF-MATCH-7", Name: "match-conditions-hold", Level: framework.Must,
@@ -60,22 +60,20 @@ func matchRules() []Rule {
 			When:   "a condition does not compile; more than 64, or the same name twice; an error for a request in which object is null (DELETE), oldObject is null (CREATE), or the object has no labels or annotations; always true or false",
 			Fix:    "test with object != null and has(object.metadata.labels) before you use them",
 			Source: []string{issue("ovn-kubernetes/ovn-kubernetes/pull/6053"), issue("kubernetes/kubernetes/pull/116261"), "https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/apis/cel/config.go"},
-			check:  checkConditions,
+			Check:  checkConditions,
 		},
 	}
 }
 
-func checkVersions(c *checker) {
-	for _, h := range c.chosen() {
-		if !h.exact() {
-			continue
-		}
-		for i, rule := range h.Rules {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					if !hasWildcard(group + resource) {
-						c.versions(h, i, group, resource)
-					}
+func checkVersions(c *checker, h *webhook) {
+	if !h.exact() {
+		return
+	}
+	for i, rule := range h.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if !hasWildcard(group + resource) {
+					c.versions(h, i, group, resource)
 				}
 			}
 		}

@@ -26,7 +26,7 @@ func policyRules() []Rule {
 			When:   "a ValidatingAdmissionPolicy with a binding that has Deny, or a policy with an error and failurePolicy Fail, refuses a request of the system set (see CF-BLOCK-2). An expression that is false is a warning, because the objects are made up",
 			Fix:    "exclude kube-system in matchResources of the binding: namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, kube-node-lease]",
 			Source: []string{policyDocs, goodPractices},
-			check:  checkPolicies,
+			Check:  checkPolicies,
 		},
 		{
 			ID: "CF-REACH-6", Name: "params-are-served", Level: framework.Must,
@@ -35,7 +35,7 @@ func policyRules() []Rule {
 			When:   "the API server does not serve the paramKind; or the paramRef of a binding names an object that does not exist, and parameterNotFoundAction is Deny",
 			Fix:    "install the CustomResourceDefinition and the params before the policy",
 			Source: []string{policyDocs + "#parameter-resources"},
-			check:  checkParams,
+			Check:  checkParams,
 		},
 		{
 			ID: "CF-MATCH-8", Name: "binding-selects", Level: framework.Should,
@@ -44,7 +44,7 @@ func policyRules() []Rule {
 			When:   "no binding names a policy, which is a note; a binding names a policy that does not exist; the namespaceSelector of a binding or policy matches no namespace of the cluster",
 			Fix:    "correct policyName, or the selector",
 			Source: []string{policyDocs},
-			check:  checkBindings,
+			Check:  checkBindings,
 		},
 		{
 			ID: "CF-MATCH-9", Name: "policy-compiles", Level: framework.Must,
@@ -53,7 +53,7 @@ func policyRules() []Rule {
 			When:   "a match condition or a validation does not compile in this version of admissiontest",
 			Fix:    "correct the expression",
 			Source: []string{policyDocs},
-			check:  checkExpressions,
+			Check:  checkExpressions,
 		},
 	}
 }

@@ -183,6 +183,15 @@ func (c *Catalogue) Of(kind schema.GroupVersionKind) *Resource {
 	return found[0]
 }
 
+// OfGroupKind returns the resource of a kind in one of its versions, or nil if the kind is not served.
+func (c *Catalogue) OfGroupKind(kind schema.GroupKind) *Resource {
+	found := c.where(func(r *Resource) bool { return r.Kind.GroupKind() == kind })
+	if len(found) == 0 {
+		return nil
+	}
+	return found[0]
+}
+
 // Groups returns the groups that have a resource of that name, sorted.
 func (c *Catalogue) Groups(name string) []string {
 	var groups []string
