@@ -16,9 +16,9 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes/internal/apiserver"
 	"github.com/admissiontest/admissiontest/fakes/internal/informer"
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 

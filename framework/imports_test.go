@@ -14,8 +14,8 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"docs", "internal/scope", "internal/celtext"},
-		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "fakes/internal/kinds"},
+		{"docs", "internal/celtext"},
+		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer"},
 		{"framework/internal/plugintrace", "internal/engine/infrastructure", "framework/scenario/internal/files", "internal/rule"},

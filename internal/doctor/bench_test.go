@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // bigCluster is a cluster with configurations of webhooks with selectors, some with match conditions, and namespaces.
 func bigCluster(configurations, webhooks, namespaces int) *Snapshot {
-	s := &Snapshot{Minor: 36, Resources: builtIn(), Missing: map[string]string{}}
+	s := &Snapshot{Minor: 36, Resources: kinds.BuiltIn(), Missing: map[string]string{}}
 	for i := range namespaces {
 		name := fmt.Sprint("ns-", i)
 		s.Objects = append(s.Objects, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": map[string]any{nameLabel: name, "team": fmt.Sprint(i % 50)}}})

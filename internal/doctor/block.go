@@ -24,7 +24,7 @@ func blockRules() []Rule {
 			Source: []string{
 				goodPractices, issue("topolvm/topolvm/issues/57"), issue("confidential-containers/cloud-api-adaptor/issues/305"), issue("kyverno/kyverno/issues/16177"),
 			},
-			check: checkOwnBackend,
+			Check: each(checkOwnBackend),
 		},
 		{
 			ID: "CF-BLOCK-2", Name: "cluster-can-start", Level: framework.Must,
@@ -33,7 +33,7 @@ func blockRules() []Rule {
 			When:   "the webhook is called for a request of the system set: workloads and their parts in kube-system, Leases, Nodes, certificate requests, RBAC, CustomResourceDefinitions, APIServices, priority classes, and Pods of DaemonSets that each node needs",
 			Fix:    byName + " [kube-system, kube-node-lease], and name the resources that the webhook needs",
 			Source: []string{goodPractices, issue("cozystack/cozystack/issues/3125"), issue("projectcapsule/capsule/issues/2036"), "https://github.com/gardener/gardener/blob/b312835d1784c3628983205c05452b2eaa95b645/pkg/gardenlet/operation/botanist/matchers/matcher.go"},
-			check:  checkSystemSet,
+			Check:  checkSystemSet,
 		},
 		{
 			ID: "CF-BLOCK-3", Name: "leases-do-not-wait", Level: framework.Must,
@@ -42,7 +42,7 @@ func blockRules() []Rule {
 			When:   "the webhook is called for the creation or update of Leases in kube-system or kube-node-lease, and the timeout is more than 3 s",
 			Fix:    byName + " [kube-system, kube-node-lease], or set timeoutSeconds to at most 3",
 			Source: []string{issue("kubernetes/kubernetes/issues/90217"), issue("open-policy-agent/gatekeeper/issues/870"), issue("kubernetes/kubernetes/issues/107678")},
-			check:  checkLeases,
+			Check:  each(checkLeases),
 		},
 		{
 			ID: "CF-BLOCK-4", Name: "no-cycle", Level: framework.Must,
@@ -51,7 +51,7 @@ func blockRules() []Rule {
 			When:   "a webhook is called for the creation of the Pods of another one, which is called, directly or through others, for the creation of the Pods of the first",
 			Fix:    "exclude the namespaces of the other webhooks in at least one of them",
 			Source: []string{issue("defenseunicorns/uds-core/pull/1509"), issue("defenseunicorns/uds-core/issues/1795"), issue("kubernetes/website/pull/46798"), goodPractices},
-			check:  checkCycles,
+			Check:  checkCycles,
 		},
 	}
 }
@@ -66,7 +66,7 @@ func scopeRules() []Rule {
 			When:   "a rule has * in apiGroups and * or */* in resources, and no selector by which namespaces or objects opt in; or a webhook with side effects is called for the creation of Events",
 			Fix:    "name the API groups and resources that the webhook needs",
 			Source: []string{goodPractices, issue("kubernetes/kubernetes/issues/92157"), issue("gatekeeper/gatekeeper-operator/issues/200"), issue("kyverno/kyverno/issues/9056")},
-			check:  checkEverything,
+			Check:  each(checkEverything),
 		},
 		{
 			ID: "CF-BLOCK-8", Name: "no-reviews", Level: framework.Must,
@@ -75,7 +75,7 @@ func scopeRules() []Rule {
 			When:   "the webhook is called for TokenReviews, SelfSubjectReviews, SubjectAccessReviews and their local, self and rules forms, on an API server before 1.37",
 			Fix:    "name the API groups that the webhook needs, without authentication.k8s.io and authorization.k8s.io",
 			Source: []string{issue("kubernetes/kubernetes/pull/140019"), issue("openshift/cluster-kube-apiserver-operator/pull/1249"), issue("kubernetes/kubernetes/issues/122205")},
-			check:  checkReviews,
+			Check:  checkReviews,
 		},
 		{
 			ID: "CF-BLOCK-9", Name: "pods-can-be-scheduled", Level: framework.Should,
@@ -84,7 +84,7 @@ func scopeRules() []Rule {
 			When:   "a webhook with failurePolicy Fail is called for pods/binding or pods/eviction in namespaces that did not opt in",
 			Fix:    "let namespaces opt in with a label in namespaceSelector, or use failurePolicy Ignore",
 			Source: []string{issue("SlinkyProject/slurm-operator/issues/189"), issue("SlinkyProject/slurm-operator/pull/188"), issue("kubernetes-sigs/apiserver-network-proxy/issues/566")},
-			check:  checkScheduling,
+			Check:  checkScheduling,
 		},
 		{
 			ID: "CF-BLOCK-11", Name: "can-be-uninstalled", Level: framework.Should,
@@ -93,19 +93,17 @@ func scopeRules() []Rule {
 			When:   "a webhook with failurePolicy Fail is called for the deletion of objects in its own namespace, or of CustomResourceDefinitions",
 			Fix:    byName + " [the namespace of the webhook], or leave DELETE out of operations",
 			Source: []string{issue("opendatahub-io/opendatahub-operator/issues/3808"), issue("kyverno/kyverno/issues/3111"), issue("open-policy-agent/gatekeeper/issues/747")},
-			check:  checkUninstall,
+			Check:  each(checkUninstall),
 		},
 	}
 }
 
-func checkOwnBackend(c *checker) {
-	for _, h := range c.chosen() {
-		if h.backend == nil {
-			continue
-		}
-		all := c.reachedOf(h, c.ownRequests(h.backend))
-		c.requests(h, selectorField(h), all, Finding{Message: fmt.Sprintf("a request that brings its own backend, Service %s, back %s", h.backend, waits(h)), Patch: excludePatch(h, h.backend.namespace)})
+func checkOwnBackend(c *checker, h *webhook) {
+	if h.backend == nil {
+		return
 	}
+	all := c.reachedOf(h, c.ownRequests(h.backend))
+	c.requests(h, selectorField(h), all, Finding{Message: fmt.Sprintf("a request that brings its own backend, Service %s, back %s", h.backend, waits(h)), Patch: excludePatch(h, h.backend.namespace)})
 }
 
 // selectorField returns the field to change if a webhook reaches too many namespaces.
@@ -142,53 +140,49 @@ func checkSystemSet(c *checker) {
 	}
 }
 
-func checkLeases(c *checker) {
-	for _, h := range c.chosen() {
-		if h.timeout <= 3 {
-			continue
-		}
-		all := c.reachedOf(h, c.leaseRequests())
-		_, unknown := all.requests()
-		f := Finding{
-			Message: fmt.Sprintf("waits up to %d s for the webhook, whatever its failurePolicy; a lease that is not renewed in time is lost", h.timeout),
-			Patch:   excludePatch(h, kubeSystem, nodeLeases),
-		}
-		if f.Severity = Error; unknown != "" {
-			f.Severity = Warning
-		}
-		c.requests(h, "timeoutSeconds", all, f)
+func checkLeases(c *checker, h *webhook) {
+	if h.timeout <= 3 {
+		return
 	}
+	all := c.reachedOf(h, c.leaseRequests())
+	_, unknown := all.requests()
+	f := Finding{
+		Message: fmt.Sprintf("waits up to %d s for the webhook, whatever its failurePolicy; a lease that is not renewed in time is lost", h.timeout),
+		Patch:   excludePatch(h, kubeSystem, nodeLeases),
+	}
+	if f.Severity = Error; unknown != "" {
+		f.Severity = Warning
+	}
+	c.requests(h, "timeoutSeconds", all, f)
 }
 
-func checkEverything(c *checker) {
-	for _, h := range c.chosen() {
-		optIn := slices.ContainsFunc(append(requirements(h.NamespaceSelector), requirements(h.ObjectSelector)...), optsIn)
-		for i, rule := range h.Rules {
-			if optIn || !slices.Contains(rule.APIGroups, "*") || !slices.Contains(rule.Resources, "*") && !slices.Contains(rule.Resources, "*/*") {
-				continue
-			}
-			unknown := ""
-			if len(h.MatchConditions) > 0 {
-				unknown = "the matchConditions can leave out most requests"
-			}
-			severity := Warning
-			if h.fails {
-				severity = Error
-			}
-			if unknown != "" {
-				severity = severity.lower(1)
-			}
-			c.webhook(h, fmt.Sprintf("rules[%d].resources", i), Finding{
-				Severity: severity, Unknown: unknown, Request: operations(rule)[0] + " of every resource, present and future",
-				Message: "the webhook is called for every resource of every API group: each such request " + waits(h),
-			})
-			break
+func checkEverything(c *checker, h *webhook) {
+	optIn := slices.ContainsFunc(append(requirements(h.NamespaceSelector), requirements(h.ObjectSelector)...), optsIn)
+	for i, rule := range h.Rules {
+		if optIn || !slices.Contains(rule.APIGroups, "*") || !slices.Contains(rule.Resources, "*") && !slices.Contains(rule.Resources, "*/*") {
+			continue
 		}
-		writes := h.SideEffects != nil && *h.SideEffects == admissionregistrationv1.SideEffectClassNoneOnDryRun
-		if writes && !optIn && !c.found(h) {
-			events := newProbe(c.world, about{operation: "CREATE", resource: "events", namespace: ordinary, name: "example.1", user: "deployment-controller"})
-			c.requests(h, "rules", c.reachedOf(h, []probe{events}), Finding{Message: "the webhook has side effects and is called for Events: if an effect causes an Event, it is called without end"})
+		unknown := ""
+		if len(h.MatchConditions) > 0 {
+			unknown = "the matchConditions can leave out most requests"
 		}
+		severity := Warning
+		if h.fails {
+			severity = Error
+		}
+		if unknown != "" {
+			severity = severity.lower(1)
+		}
+		c.webhook(h, fmt.Sprintf("rules[%d].resources", i), Finding{
+			Severity: severity, Unknown: unknown, Request: operations(rule)[0] + " of every resource, present and future",
+			Message: "the webhook is called for every resource of every API group: each such request " + waits(h),
+		})
+		break
+	}
+	writes := h.SideEffects != nil && *h.SideEffects == admissionregistrationv1.SideEffectClassNoneOnDryRun
+	if writes && !optIn && !c.found(h) {
+		events := newProbe(c.world, about{operation: "CREATE", resource: "events", namespace: ordinary, name: "example.1", user: "deployment-controller"})
+		c.requests(h, "rules", c.reachedOf(h, []probe{events}), Finding{Message: "the webhook has side effects and is called for Events: if an effect causes an Event, it is called without end"})
 	}
 }
 
@@ -226,27 +220,25 @@ func checkScheduling(c *checker) {
 	}
 }
 
-func checkUninstall(c *checker) {
-	for _, h := range c.chosen() {
-		if !h.fails || h.backend == nil || !slices.ContainsFunc(h.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-			return slices.Contains(operations(r), "DELETE")
-		}) {
-			continue
-		}
-		var probes []probe
-		remove := func(resource, namespace, name string) {
-			probes = append(probes, newProbe(c.world, about{operation: "DELETE", resource: resource, namespace: namespace, name: name, user: "namespace-controller"}))
-		}
-		for _, resource := range []string{"pods", "configmaps", "secrets", "services", "serviceaccounts", "apps/deployments", "apps/replicasets", "coordination.k8s.io/leases"} {
-			remove(resource, h.backend.namespace, h.backend.name)
-		}
-		for _, crd := range c.byKind[definitionKind] {
-			if sameRelease(h.backend.service, crd) {
-				remove("apiextensions.k8s.io/customresourcedefinitions", "", crd.GetName())
-			}
-		}
-		c.requests(h, "rules", c.reachedOf(h, probes), Finding{Message: "the deletion is refused when the webhook is gone: its namespace or CustomResourceDefinitions cannot be removed", Patch: excludePatch(h, h.backend.namespace)})
+func checkUninstall(c *checker, h *webhook) {
+	if !h.fails || h.backend == nil || !slices.ContainsFunc(h.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+		return slices.Contains(operations(r), "DELETE")
+	}) {
+		return
 	}
+	var probes []probe
+	remove := func(resource, namespace, name string) {
+		probes = append(probes, newProbe(c.world, about{operation: "DELETE", resource: resource, namespace: namespace, name: name, user: "namespace-controller"}))
+	}
+	for _, resource := range []string{"pods", "configmaps", "secrets", "services", "serviceaccounts", "apps/deployments", "apps/replicasets", "coordination.k8s.io/leases"} {
+		remove(resource, h.backend.namespace, h.backend.name)
+	}
+	for _, crd := range c.byKind[definitionKind] {
+		if sameRelease(h.backend.service, crd) {
+			remove("apiextensions.k8s.io/customresourcedefinitions", "", crd.GetName())
+		}
+	}
+	c.requests(h, "rules", c.reachedOf(h, probes), Finding{Message: "the deletion is refused when the webhook is gone: its namespace or CustomResourceDefinitions cannot be removed", Patch: excludePatch(h, h.backend.namespace)})
 }
 
 // sameRelease reports whether two objects have the labels of the same release.

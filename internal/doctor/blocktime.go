@@ -24,7 +24,7 @@ func timeRules() []Rule {
 			When:   "timeoutSeconds is more than 10, an error from 30 on; not set, which means 10, is a note; and so is more than 5 for a webhook that mutates Pods",
 			Fix:    "set timeoutSeconds to a few times what the webhook needs, at most 10",
 			Source: []string{goodPractices, issue("digitalocean/clusterlint/blob/f8280ec625b978747868d6e21b43a68f602ffad3/checks/doks/admission_controller_webhook_timeout.go"), issue("gardener/gardener/issues/7013")},
-			check:  checkTimeout,
+			Check:  each(checkTimeout),
 		},
 		{
 			ID: "CF-BLOCK-6", Name: "timeouts-add-up", Level: framework.Should,
@@ -33,7 +33,7 @@ func timeRules() []Rule {
 			When:   "for one request, the sum of the timeouts of the mutating webhooks, twice for reinvocationPolicy IfNeeded, and the longest of the validating ones is more than 30 s",
 			Fix:    "set shorter timeouts",
 			Source: []string{issue("kubernetes/kubernetes/issues/128162"), issue("kubernetes/kubernetes/issues/71508")},
-			check:  checkSum,
+			Check:  checkSum,
 		},
 		{
 			ID: "CF-BLOCK-10", Name: "two-replicas", Level: framework.Should,
@@ -42,25 +42,23 @@ func timeRules() []Rule {
 			When:   "fewer than two replicas or ready endpoints; all on one node; no PodDisruptionBudget, or one that allows no disruption. On a cluster with one node it is a note",
 			Fix:    "run two replicas, with a PodDisruptionBudget of maxUnavailable 1, and spread them over nodes",
 			Source: []string{goodPractices, issue("tektoncd/pipeline/issues/3386"), issue("tektoncd/pipeline/issues/3654"), issue("SAP-archive/karydia/issues/251")},
-			check:  checkReplicas,
+			Check:  checkReplicas,
 		},
 	}
 }
 
-func checkTimeout(c *checker) {
-	for _, h := range c.chosen() {
-		switch {
-		case h.timeout >= 30:
-			c.webhook(h, "timeoutSeconds", Finding{Severity: Error, Message: fmt.Sprintf("a request waits up to %d s, which leaves no time before the client and the API server give up", h.timeout), Patch: h.setTimeout(10)})
-		case h.timeout > defaultTimeout:
-			c.webhook(h, "timeoutSeconds", Finding{Severity: Warning, Message: fmt.Sprintf("a request waits up to %d s when the webhook does not answer", h.timeout), Patch: h.setTimeout(10)})
-		case h.TimeoutSeconds == nil:
-			c.webhook(h, "timeoutSeconds", Finding{Severity: Note, Message: "timeoutSeconds is not set: a request waits up to 10 s when the webhook does not answer", Patch: h.setTimeout(5)})
-		case h.mutates && h.timeout > 5:
-			pod := newProbe(c.world, about{operation: "CREATE", resource: "pods", namespace: ordinary, name: "pod-1", user: "replicaset-controller", object: podSpec()})
-			if d := c.reaches(h, pod); d.called {
-				c.webhook(h, "timeoutSeconds", Finding{Severity: Note, Request: pod.text, Message: fmt.Sprintf("the creation of each Pod waits up to %d s when the webhook does not answer", h.timeout), Patch: h.setTimeout(5)})
-			}
+func checkTimeout(c *checker, h *webhook) {
+	switch {
+	case h.timeout >= 30:
+		c.webhook(h, "timeoutSeconds", Finding{Severity: Error, Message: fmt.Sprintf("a request waits up to %d s, which leaves no time before the client and the API server give up", h.timeout), Patch: h.setTimeout(10)})
+	case h.timeout > defaultTimeout:
+		c.webhook(h, "timeoutSeconds", Finding{Severity: Warning, Message: fmt.Sprintf("a request waits up to %d s when the webhook does not answer", h.timeout), Patch: h.setTimeout(10)})
+	case h.TimeoutSeconds == nil:
+		c.webhook(h, "timeoutSeconds", Finding{Severity: Note, Message: "timeoutSeconds is not set: a request waits up to 10 s when the webhook does not answer", Patch: h.setTimeout(5)})
+	case h.mutates && h.timeout > 5:
+		pod := newProbe(c.world, about{operation: "CREATE", resource: "pods", namespace: ordinary, name: "pod-1", user: "replicaset-controller", object: podSpec()})
+		if d := c.reaches(h, pod); d.called {
+			c.webhook(h, "timeoutSeconds", Finding{Severity: Note, Request: pod.text, Message: fmt.Sprintf("the creation of each Pod waits up to %d s when the webhook does not answer", h.timeout), Patch: h.setTimeout(5)})
 		}
 	}
 }
@@ -157,9 +155,9 @@ func (w *world) everyRequest() []probe {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					for _, version := range rule.APIVersions {
-						known := w.resources.find(group, resource)
-						if known != nil && !hasWildcard(group+resource+version) && !strings.Contains(resource, "/") && slices.Contains(known.versions, version) && (group == "" || isGroup(group)) {
-							add(group, version, resource, known.namespaced)
+						known := w.version(group, resource, version)
+						if known != nil && !hasWildcard(group+resource+version) && !strings.Contains(resource, "/") && (group == "" || isGroup(group)) {
+							add(group, version, resource, known.Namespaced)
 						}
 					}
 				}

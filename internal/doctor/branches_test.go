@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
@@ -26,7 +27,7 @@ func webhookWith(kind string, change func(webhook map[string]any)) shipped.Manif
 	webhook := map[string]any{
 		"name": "guard.example.com", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "timeoutSeconds": int64(5), "failurePolicy": "Fail",
 		"clientConfig": map[string]any{"service": map[string]any{"namespace": "guard-system", "name": "guard"}},
-		"rules":        []any{rule("CREATE", "example.com", "widgets")},
+		"rules":        []any{ruleOf("CREATE", "example.com", "widgets")},
 	}
 	change(webhook)
 	return shipped.Manifest{File: "webhook.yaml", Line: 1, Object: map[string]any{
@@ -35,8 +36,8 @@ func webhookWith(kind string, change func(webhook map[string]any)) shipped.Manif
 	}}
 }
 
-// rule returns a rule with one group, and lists that have spaces.
-func rule(operations, group, resources string) map[string]any {
+// ruleOf returns a rule with one group, and lists that have spaces.
+func ruleOf(operations, group, resources string) map[string]any {
 	list := func(text string) (all []any) {
 		for _, each := range strings.Fields(text) {
 			all = append(all, each)
@@ -65,25 +66,25 @@ func TestDeadRules(t *testing.T) {
 		rule map[string]any
 		want string // a part of the only finding; empty means none
 	}{
-		"sound":                    {rule("CREATE UPDATE DELETE", "example.com", "widgets"), ""},
-		"kind":                     {rule("CREATE", "", "Pod"), `error webhooks[0].rules[0].resources[0]: "Pod" is no resource but a kind or another name of pods`},
-		"singular":                 {rule("CREATE", "apps", "deployment"), `another name of deployments`},
-		"short name":               {rule("CREATE", "example.com", "wd"), `another name of widgets`},
-		"upper case":               {rule("CREATE", "other.example.com", "Others"), "lower case"},
-		"group of its kind":        {rule("UPDATE", "autoscaling", "deployments/scale"), `is a subresource of the group "apps"`},
-		"exec without CONNECT":     {rule("CREATE", "", "pods/exec"), "error webhooks[0].rules[0].resources[0]: there are no requests for pods/exec"},
-		"exec with CONNECT":        {rule("CONNECT", "", "pods/exec"), ""},
-		"CONNECT to Pods":          {rule("CONNECT", "", "pods"), "there are no requests for pods with the operations CONNECT"},
-		"scale with CREATE":        {rule("CREATE", "apps", "deployments/scale"), "no requests for deployments/scale"},
-		"eviction with UPDATE":     {rule("UPDATE", "", "pods/eviction"), "no requests for pods/eviction"},
-		"one of two":               {rule("UPDATE", "", "pods pods/eviction"), "warning webhooks[0].rules[0].resources[1]: there are no requests for pods/eviction"},
-		"part of a group":          {rule("CREATE", "*.example.com", "widgets"), "matches no group"},
-		"part of a resource":       {rule("CREATE", "example.com", "widg*"), "matches no resource"},
-		"everything":               {rule("*", "*", "*/*"), ""},
-		"exempt":                   {rule("CREATE", "admissionregistration.k8s.io", "validatingwebhookconfigurations"), "Kubernetes never calls webhooks for"},
-		"not served":               {rule("CREATE", "apps", "nothings"), `note webhooks[0].rules[0].resources[0]: the API server does not serve nothings`},
-		"not in the files":         {rule("CREATE", "other.example.com", "others"), ""},
-		"all subresources of Pods": {rule("*", "", "pods/*"), ""},
+		"sound":                    {ruleOf("CREATE UPDATE DELETE", "example.com", "widgets"), ""},
+		"kind":                     {ruleOf("CREATE", "", "Pod"), `error webhooks[0].rules[0].resources[0]: "Pod" is no resource but a kind or another name of pods`},
+		"singular":                 {ruleOf("CREATE", "apps", "deployment"), `another name of deployments`},
+		"short name":               {ruleOf("CREATE", "example.com", "wd"), `another name of widgets`},
+		"upper case":               {ruleOf("CREATE", "other.example.com", "Others"), "lower case"},
+		"group of its kind":        {ruleOf("UPDATE", "autoscaling", "deployments/scale"), `is a subresource of the group "apps"`},
+		"exec without CONNECT":     {ruleOf("CREATE", "", "pods/exec"), "error webhooks[0].rules[0].resources[0]: there are no requests for pods/exec"},
+		"exec with CONNECT":        {ruleOf("CONNECT", "", "pods/exec"), ""},
+		"CONNECT to Pods":          {ruleOf("CONNECT", "", "pods"), "there are no requests for pods with the operations CONNECT"},
+		"scale with CREATE":        {ruleOf("CREATE", "apps", "deployments/scale"), "no requests for deployments/scale"},
+		"eviction with UPDATE":     {ruleOf("UPDATE", "", "pods/eviction"), "no requests for pods/eviction"},
+		"one of two":               {ruleOf("UPDATE", "", "pods pods/eviction"), "warning webhooks[0].rules[0].resources[1]: there are no requests for pods/eviction"},
+		"part of a group":          {ruleOf("CREATE", "*.example.com", "widgets"), "matches no group"},
+		"part of a resource":       {ruleOf("CREATE", "example.com", "widg*"), "matches no resource"},
+		"everything":               {ruleOf("*", "*", "*/*"), ""},
+		"exempt":                   {ruleOf("CREATE", "admissionregistration.k8s.io", "validatingwebhookconfigurations"), "Kubernetes never calls webhooks for"},
+		"not served":               {ruleOf("CREATE", "apps", "nothings"), `note webhooks[0].rules[0].resources[0]: the API server does not serve nothings`},
+		"not in the files":         {ruleOf("CREATE", "other.example.com", "others"), ""},
+		"all subresources of Pods": {ruleOf("*", "", "pods/*"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := found(t, "CF-MATCH-3", append(around(t), webhookWith("Validating", func(w map[string]any) { w["rules"] = []any{test.rule} }))...)
@@ -94,7 +95,7 @@ func TestDeadRules(t *testing.T) {
 	}
 	for scope, want := range map[string]string{"Namespaced": "", "Cluster": "scope is Cluster, which widgets does not have", "*": ""} {
 		t.Run("scope "+scope, func(t *testing.T) {
-			scoped := rule("CREATE", "example.com", "widgets")
+			scoped := ruleOf("CREATE", "example.com", "widgets")
 			scoped["scope"] = scope
 			got := found(t, "CF-MATCH-3", append(around(t), webhookWith("Validating", func(w map[string]any) { w["rules"] = []any{scoped} }))...)
 			if want == "" && got != "" || !strings.Contains(got, want) {
@@ -123,15 +124,15 @@ func TestSelectors(t *testing.T) {
 		"out by a value":         {"CF-MATCH-5", "Validating", "objectSelector", expression("skip", "NotIn", "yes"), nil, "can avoid the webhook"},
 		"opt in":                 {"CF-MATCH-5", "Validating", "objectSelector", expression("check", "Exists"), nil, "note webhooks[0].objectSelector: objects opt in"},
 		"mutating":               {"CF-MATCH-5", "Mutating", "objectSelector", expression("skip", "DoesNotExist"), nil, ""},
-		"no labels":              {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), rule("CONNECT", "", "pods/exec"), "the object of such a request has no labels"},
-		"no labels, evictions":   {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), rule("CREATE", "", "pods pods/eviction"), "the object of such a request has no labels"},
-		"no labels, scale":       {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), rule("UPDATE", "apps", "deployments/scale"), "the object of such a request has no labels"},
-		"labels of Pods":         {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), rule("UPDATE", "", "pods pods/status"), ""},
+		"no labels":              {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), ruleOf("CONNECT", "", "pods/exec"), "the object of such a request has no labels"},
+		"no labels, evictions":   {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), ruleOf("CREATE", "", "pods pods/eviction"), "the object of such a request has no labels"},
+		"no labels, scale":       {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), ruleOf("UPDATE", "apps", "deployments/scale"), "the object of such a request has no labels"},
+		"labels of Pods":         {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), ruleOf("UPDATE", "", "pods pods/status"), ""},
 		"namespaces by a label":  {"CF-MATCH-6", "Validating", "namespaceSelector", expression("skip", "DoesNotExist"), nil, "whoever may edit a namespace can turn the webhook off"},
 		"namespaces by name":     {"CF-MATCH-6", "Validating", "namespaceSelector", expression(nameLabel, "NotIn", "kube-system"), nil, ""},
 		"namespaces, mutating":   {"CF-MATCH-6", "Mutating", "namespaceSelector", expression("skip", "DoesNotExist"), nil, ""},
-		"cluster-scoped objects": {"CF-MATCH-6", "Mutating", "namespaceSelector", expression("check", "Exists"), rule("CREATE", "", "nodes"), "note webhooks[0].rules[0].resources: these resources have no namespace"},
-		"Namespaces themselves":  {"CF-MATCH-6", "Mutating", "namespaceSelector", expression("check", "Exists"), rule("CREATE", "", "namespaces"), ""},
+		"cluster-scoped objects": {"CF-MATCH-6", "Mutating", "namespaceSelector", expression("check", "Exists"), ruleOf("CREATE", "", "nodes"), "note webhooks[0].rules[0].resources: these resources have no namespace"},
+		"Namespaces themselves":  {"CF-MATCH-6", "Mutating", "namespaceSelector", expression("check", "Exists"), ruleOf("CREATE", "", "namespaces"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := found(t, test.id, append(around(t), webhookWith(test.kind, func(w map[string]any) {
@@ -153,7 +154,7 @@ func TestSelectorsOnCluster(t *testing.T) {
 		namespace.SetName("a")
 		namespace.SetLabels(map[string]string{nameLabel: "a", "example.com/team": "blue"})
 		configuration := webhookWith("Validating", func(w map[string]any) { w["namespaceSelector"] = map[string]any{"matchLabels": labels} })
-		snapshot := &Snapshot{Minor: 36, Resources: builtIn(), Missing: map[string]string{}, Objects: []map[string]any{namespace.Object, configuration.Object}}
+		snapshot := &Snapshot{Minor: 36, Resources: kinds.BuiltIn(), Missing: map[string]string{}, Objects: []map[string]any{namespace.Object, configuration.Object}}
 		report, err := Judge(t.Context(), Input{Cluster: snapshot, Only: []string{"CF-MATCH-6"}})
 		if err != nil {
 			t.Fatal(err)

@@ -105,6 +105,15 @@ func (c *checker) chosen() []*webhook {
 	return slices.DeleteFunc(slices.Clone(c.webhooks), func(h *webhook) bool { return !c.judged(h.configuration) })
 }
 
+// each checks each webhook that is judged.
+func each(check func(*checker, *webhook)) func(*checker) {
+	return func(c *checker) {
+		for _, h := range c.chosen() {
+			check(c, h)
+		}
+	}
+}
+
 // judged reports whether findings about an object are reported.
 func (w *world) judged(o *object) bool {
 	return o.manifest != nil || !w.hasFiles

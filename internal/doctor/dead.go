@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // connects are the subresources that only CONNECT reaches.
@@ -29,18 +31,16 @@ func possible(subresource, operation string) bool {
 
 // checkDead gives errors for rules, and for names that are wrong. A subresource that lacks its operation beside resources that
 // have theirs is a warning.
-func checkDead(c *checker) {
-	for _, h := range c.chosen() {
-		if len(h.Rules) == 0 {
-			if role := c.setsConfigurations(h.configuration); role != nil && h.configuration.manifest != nil {
-				c.inconclusive(h.configuration, fmt.Sprintf("webhook %s has no rules, and a controller with %s can set them at run time", h.Name, role))
-				continue
-			}
-			c.webhook(h, "rules", Finding{Severity: Error, Message: "it has no rules: it is never called"})
+func checkDead(c *checker, h *webhook) {
+	if len(h.Rules) == 0 {
+		if role := c.setsConfigurations(h.configuration); role != nil && h.configuration.manifest != nil {
+			c.inconclusive(h.configuration, fmt.Sprintf("webhook %s has no rules, and a controller with %s can set them at run time", h.Name, role))
+			return
 		}
-		for i, rule := range h.Rules {
-			c.deadRule(h, i, rule)
-		}
+		c.webhook(h, "rules", Finding{Severity: Error, Message: "it has no rules: it is never called"})
+	}
+	for i, rule := range h.Rules {
+		c.deadRule(h, i, rule)
 	}
 }
 
@@ -108,16 +108,16 @@ func (c *checker) exempt(groups []string, name string) bool {
 // deadResource checks the name, the group and the scope of a resource.
 func (c *checker) deadResource(h *webhook, rule admissionregistrationv1.RuleWithOperations, at func(string) string, field, resource string) {
 	name, _, _ := strings.Cut(resource, "/")
-	if name == "*" || slices.Contains(rule.APIGroups, "*") && len(c.resources.groupsOf(name)) > 0 {
+	if name == "*" || slices.Contains(rule.APIGroups, "*") && len(c.Groups(name)) > 0 {
 		return
 	}
-	var known *servedResource
+	var known *kinds.Resource
 	custom := slices.Contains(rule.APIGroups, "*")
 	for _, group := range rule.APIGroups {
-		if found := c.resources.find(group, name); found != nil {
-			known = found
+		if found := c.Find(group, name); len(found) > 0 {
+			known = found[0]
 		}
-		custom = custom || !c.resources.isBuiltInGroup(group)
+		custom = custom || !kinds.IsBuiltInGroup(group)
 	}
 	if known == nil {
 		c.unknownResource(h, rule, at(field), resource, custom)
@@ -126,7 +126,7 @@ func (c *checker) deadResource(h *webhook, rule admissionregistrationv1.RuleWith
 	if rule.Scope == nil || *rule.Scope == admissionregistrationv1.AllScopes {
 		return
 	}
-	if known.namespaced == (*rule.Scope == admissionregistrationv1.ClusterScope) {
+	if known.Namespaced == (*rule.Scope == admissionregistrationv1.ClusterScope) {
 		c.webhook(h, at("scope"), Finding{Severity: Error, Message: fmt.Sprintf("scope is %s, which %s does not have", *rule.Scope, name)})
 	}
 }
@@ -134,8 +134,8 @@ func (c *checker) deadResource(h *webhook, rule admissionregistrationv1.RuleWith
 // unknownResource checks a resource that is not served in the groups of its rule.
 func (c *checker) unknownResource(h *webhook, rule admissionregistrationv1.RuleWithOperations, field, resource string, custom bool) {
 	name, subresource, _ := strings.Cut(resource, "/")
-	if lower := strings.ToLower(name); lower != name || len(c.resources.aliases[lower]) > 0 {
-		for _, served := range c.resources.aliases[lower] {
+	if lower := strings.ToLower(name); lower != name || len(c.Named(lower)) > 0 {
+		for _, served := range c.Named(lower) {
 			if slices.Contains(rule.APIGroups, served.Group) || slices.Contains(rule.APIGroups, "*") {
 				c.webhook(h, field, Finding{Severity: Error, Message: fmt.Sprintf("%q is no resource but a kind or another name of %s", name, served.Resource)})
 				return
@@ -146,11 +146,11 @@ func (c *checker) unknownResource(h *webhook, rule admissionregistrationv1.RuleW
 			return
 		}
 	}
-	groups := c.resources.groupsOf(name)
+	groups := c.Groups(name)
 	switch {
 	case subresource != "" && len(groups) > 0 && !custom:
 		c.webhook(h, field, Finding{Severity: Error, Message: fmt.Sprintf("%s is a subresource of the group %s, not of %s: the group of its kind does not count", resource, quote(groups), quote(rule.APIGroups))})
-	case !custom || c.resources.complete:
+	case !custom || c.complete:
 		c.webhook(h, field, Finding{Severity: Note, Message: fmt.Sprintf("the API server does not serve %s in %s", name, quote(rule.APIGroups))})
 	case rule.Scope != nil && *rule.Scope != admissionregistrationv1.AllScopes && !slices.Contains(rule.APIGroups, "*"):
 		c.inconclusive(h.configuration, fmt.Sprintf("rules with a scope name %s in %s, whose CustomResourceDefinition is not in the files", name, quote(rule.APIGroups)))

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // worldOf returns a world with objects.
 func worldOf(t *testing.T, objects ...map[string]any) *world {
 	t.Helper()
-	s := &Snapshot{Minor: 36, Resources: builtIn(), Missing: map[string]string{}, Objects: objects}
+	s := &Snapshot{Minor: 36, Resources: kinds.BuiltIn(), Missing: map[string]string{}, Objects: objects}
 	w, err := newWorld(t.Context(), Input{Cluster: s})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
@@ -121,7 +122,7 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	}
 	report := &Report{Rules: rules, merged: map[[5]string]int{}}
 	for _, rule := range rules {
-		rule.check(&checker{world: w, input: &input, rule: rule, report: report})
+		rule.Check(&checker{world: w, input: &input, rule: rule, report: report})
 	}
 	for _, h := range w.webhooks {
 		if w.judged(h.configuration) {
@@ -158,7 +159,7 @@ func newWorld(ctx context.Context, input Input) (*world, error) {
 		ctx: ctx, objects: map[string]*object{}, byKind: map[string][]*object{}, backends: map[string]*backend{}, decided: map[string]*decisions{},
 		onCluster: input.Cluster != nil, minor: input.Minor, hasFiles: len(input.Manifests) > 0,
 	}
-	lists := builtIn()
+	lists := kinds.BuiltIn()
 	if input.Cluster != nil {
 		lists, w.missing = input.Cluster.Resources, input.Cluster.Missing
 		for _, fields := range input.Cluster.Objects {
@@ -179,7 +180,7 @@ func newWorld(ctx context.Context, input Input) (*world, error) {
 	for _, o := range w.byKind[definitionKind] {
 		definitions = append(definitions, o.Object)
 	}
-	w.resources = newCatalogue(lists, definitions, input.Cluster != nil && !input.Cluster.Incomplete)
+	w.Catalogue, w.complete = kinds.NewCatalogue(lists, definitions...), input.Cluster != nil && !input.Cluster.Incomplete
 	return w, w.readAdmission()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // matchRules returns the rules about what a webhook matches.
@@ -23,7 +24,7 @@ func matchRules() []Rule {
 			When:   "matchPolicy is Exact, and a version that is served is in no rule of the webhook, or of another webhook of the same backend; a warning for a mutating webhook",
 			Fix:    "leave out matchPolicy, so that it is Equivalent, or add the version to apiVersions",
 			Source: []string{typesSource, issue("elastic/cloud-on-k8s/pull/4271"), goodPractices},
-			check:  checkVersions,
+			Check:  each(checkVersions),
 		},
 		{
 			ID: "CF-MATCH-2", Name: "one-call", Level: framework.Should,
@@ -32,7 +33,7 @@ func matchRules() []Rule {
 			When:   "two webhooks of one backend have rules for different versions of one resource, and matchPolicy Equivalent; or two configurations have the same webhook with the same selectors",
 			Fix:    "use one webhook with the storage version, or matchPolicy Exact for one webhook for each version; delete the configuration of an earlier installation",
 			Source: []string{issue("elastic/cloud-on-k8s/issues/4270"), issue("elastic/cloud-on-k8s/issues/5423"), issue("istio/istio/issues/36114")},
-			check:  checkTwice,
+			Check:  checkTwice,
 		},
 		{
 			ID: "CF-MATCH-3", Name: "no-dead-rule", Level: framework.Must,
@@ -41,7 +42,7 @@ func matchRules() []Rule {
 			When:   "a kind, singular or short name in resources; a subresource in the group of its own kind; exec, attach, portforward or proxy without CONNECT; scale, status, ephemeralcontainers or resize without UPDATE, or eviction, binding or token without CREATE; a scope that the resource does not have; * within a group; only resources that Kubernetes exempts; no rules. A resource that the API server does not serve is a note",
 			Fix:    "write resources as in the URL, in lower case and in the plural, with the group and the operations that they have",
 			Source: []string{issue("kubernetes/kubernetes/issues/113594"), issue("kubernetes/kubernetes/issues/115523"), issue("kyverno/kyverno/pull/9855"), issue("kyverno/kyverno/pull/2545")},
-			check:  checkDead,
+			Check:  each(checkDead),
 		},
 		{
 			ID: "CF-MATCH-4", Name: "no-side-door", Level: framework.Should,
@@ -50,7 +51,7 @@ func matchRules() []Rule {
 			When:   "a validating webhook with failurePolicy Fail is called for the creation of Pods, but not for the update of pods/ephemeralcontainers; a note for an update of a workload without its scale",
 			Fix:    "add pods/ephemeralcontainers with UPDATE, and scale with UPDATE if the webhook looks at replicas",
 			Source: []string{issue("deckhouse/deckhouse/pull/22398"), issue("IBM/portieris/issues/508"), issue("open-policy-agent/gatekeeper/issues/1837"), issue("kubernetes/kubernetes/issues/84530")},
-			check:  checkSideDoors,
+			Check:  checkSideDoors,
 		},
 		{
 			ID: "CF-MATCH-7", Name: "match-conditions-hold", Level: framework.Must,
@@ -59,22 +60,20 @@ func matchRules() []Rule {
 			When:   "a condition does not compile; more than 64, or the same name twice; an error for a request in which object is null (DELETE), oldObject is null (CREATE), or the object has no labels or annotations; always true or false",
 			Fix:    "test with object != null and has(object.metadata.labels) before you use them",
 			Source: []string{issue("ovn-kubernetes/ovn-kubernetes/pull/6053"), issue("kubernetes/kubernetes/pull/116261"), "https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/apis/cel/config.go"},
-			check:  checkConditions,
+			Check:  checkConditions,
 		},
 	}
 }
 
-func checkVersions(c *checker) {
-	for _, h := range c.chosen() {
-		if !h.exact() {
-			continue
-		}
-		for i, rule := range h.Rules {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					if !hasWildcard(group + resource) {
-						c.versions(h, i, group, resource)
-					}
+func checkVersions(c *checker, h *webhook) {
+	if !h.exact() {
+		return
+	}
+	for i, rule := range h.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if !hasWildcard(group + resource) {
+					c.versions(h, i, group, resource)
 				}
 			}
 		}
@@ -83,22 +82,22 @@ func checkVersions(c *checker) {
 
 // versions checks that a webhook with matchPolicy Exact has every version of a resource.
 func (c *checker) versions(h *webhook, index int, group, resource string) {
-	known := c.resources.find(group, resource)
-	if known == nil {
-		if !c.resources.complete && !c.resources.isBuiltInGroup(group) {
+	known := c.Find(group, resource)
+	if len(known) == 0 {
+		if !c.complete && !kinds.IsBuiltInGroup(group) {
 			c.inconclusive(h.configuration, fmt.Sprintf("matchPolicy is Exact, and the versions of %s.%s are not known: its CustomResourceDefinition is not in the files", resource, group))
 		}
 		return
 	}
 	var missing []string
-	for _, version := range known.versions {
+	for _, served := range known {
 		covered := slices.ContainsFunc(c.webhooks, func(other *webhook) bool {
 			return other.mutates == h.mutates && other.address() == h.address() && slices.ContainsFunc(other.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-				return containsOrAll(r.APIGroups, group) && containsOrAll(r.APIVersions, version) && (slices.Contains(r.Resources, resource) || slices.Contains(r.Resources, "*") && !strings.Contains(resource, "/") || slices.Contains(r.Resources, "*/*"))
+				return containsOrAll(r.APIGroups, group) && containsOrAll(r.APIVersions, served.Version) && (slices.Contains(r.Resources, resource) || slices.Contains(r.Resources, "*") && !strings.Contains(resource, "/") || slices.Contains(r.Resources, "*/*"))
 			})
 		})
 		if !covered {
-			missing = append(missing, version)
+			missing = append(missing, served.Version)
 		}
 	}
 	if len(missing) == 0 {
@@ -167,13 +166,13 @@ func (c *checker) convertedCall(h, other *webhook) bool {
 					if hasWildcard(group+resource) || !slices.Contains(second.APIGroups, group) || !slices.Contains(second.Resources, resource) || slices.ContainsFunc(rule.APIVersions, func(v string) bool { return containsOrAll(second.APIVersions, v) || v == "*" }) {
 						continue
 					}
-					known := c.resources.find(group, resource)
+					known := c.version(group, resource, rule.APIVersions[0])
 					at := slices.IndexFunc(operations(rule), func(o string) bool { return slices.Contains(operations(second), o) })
-					if known == nil || at < 0 || !slices.Contains(known.versions, rule.APIVersions[0]) || !slices.Contains(known.versions, second.APIVersions[0]) {
+					if known == nil || at < 0 || c.version(group, resource, second.APIVersions[0]) == nil {
 						continue
 					}
 					a := about{operation: operations(rule)[at], resource: group + "/" + resource, version: rule.APIVersions[0], name: "example-1"}
-					if known.namespaced {
+					if known.Namespaced {
 						a.namespace = ordinary
 					}
 					p := newProbe(c.world, a)
@@ -325,18 +324,18 @@ func (c *checker) probeFor(rule admissionregistrationv1.RuleWithOperations, oper
 		}
 	}
 	if group == "*" {
-		groups := c.resources.groupsOf(strings.Split(a.resource, "/")[0])
+		groups := c.Groups(strings.Split(a.resource, "/")[0])
 		if len(groups) == 0 {
 			return probe{}, false
 		}
 		group = groups[0]
 	}
-	if known := c.resources.find(group, a.resource); known != nil {
-		if !known.namespaced {
+	if known := c.Find(group, a.resource); len(known) > 0 {
+		if !known[0].Namespaced {
 			a.namespace = ""
 		}
 		if a.version == "*" {
-			a.version = known.versions[0]
+			a.version = known[0].Version
 		}
 	}
 	if a.version == "*" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // policyRules returns the rules about policies and bindings.
@@ -25,7 +26,7 @@ func policyRules() []Rule {
 			When:   "a ValidatingAdmissionPolicy with a binding that has Deny, or a policy with an error and failurePolicy Fail, refuses a request of the system set (see CF-BLOCK-2). An expression that is false is a warning, because the objects are made up",
 			Fix:    "exclude kube-system in matchResources of the binding: namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, kube-node-lease]",
 			Source: []string{policyDocs, goodPractices},
-			check:  checkPolicies,
+			Check:  checkPolicies,
 		},
 		{
 			ID: "CF-REACH-6", Name: "params-are-served", Level: framework.Must,
@@ -34,7 +35,7 @@ func policyRules() []Rule {
 			When:   "the API server does not serve the paramKind; or the paramRef of a binding names an object that does not exist, and parameterNotFoundAction is Deny",
 			Fix:    "install the CustomResourceDefinition and the params before the policy",
 			Source: []string{policyDocs + "#parameter-resources"},
-			check:  checkParams,
+			Check:  checkParams,
 		},
 		{
 			ID: "CF-MATCH-8", Name: "binding-selects", Level: framework.Should,
@@ -43,7 +44,7 @@ func policyRules() []Rule {
 			When:   "no binding names a policy, which is a note; a binding names a policy that does not exist; the namespaceSelector of a binding or policy matches no namespace of the cluster",
 			Fix:    "correct policyName, or the selector",
 			Source: []string{policyDocs},
-			check:  checkBindings,
+			Check:  checkBindings,
 		},
 		{
 			ID: "CF-MATCH-9", Name: "policy-compiles", Level: framework.Must,
@@ -52,7 +53,7 @@ func policyRules() []Rule {
 			When:   "a match condition or a validation does not compile in this version of admissiontest",
 			Fix:    "correct the expression",
 			Source: []string{policyDocs},
-			check:  checkExpressions,
+			Check:  checkExpressions,
 		},
 	}
 }
@@ -149,8 +150,8 @@ func checkParams(c *checker) {
 		if kind.Kind == "" {
 			continue
 		}
-		if _, served := c.resources.serves(kind); !served {
-			if !c.resources.complete && !c.resources.isBuiltInGroup(kind.Group) {
+		if c.Of(kind) == nil {
+			if !c.complete && !kinds.IsBuiltInGroup(kind.Group) {
 				c.inconclusive(policy, fmt.Sprintf("the CustomResourceDefinition of the paramKind, %s %s, is not in the files", kind.GroupVersion(), kind.Kind))
 			} else {
 				c.add(policy, "spec.paramKind", Finding{Severity: Error, Request: "every request that the policy matches", Message: fmt.Sprintf("the API server does not serve the paramKind, %s %s", kind.GroupVersion(), kind.Kind)})
@@ -169,8 +170,7 @@ func checkParams(c *checker) {
 
 // param checks that the param of a binding exists.
 func (c *checker) param(binding *object, kind schema.GroupVersionKind, namespace, name string) {
-	known, _ := c.resources.serves(kind)
-	if known.namespaced && namespace == "" {
+	if c.Of(kind).Namespaced && namespace == "" {
 		return // it is the namespace of the request
 	}
 	found, unknown := c.get(kindKey(kind), namespace, name)

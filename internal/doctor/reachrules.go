@@ -27,7 +27,7 @@ func reachRules() []Rule {
 			When:   "the Namespace or Service does not exist or is being deleted, no EndpointSlice has a ready address, or the selector selects no Pod",
 			Fix:    "create the Service, or correct clientConfig.service; delete the configuration if the webhook is gone",
 			Source: []string{issue("volcano-sh/volcano/issues/2102"), issue("kai-scheduler/KAI-Scheduler/issues/751"), issue("open-policy-agent/gatekeeper/issues/747")},
-			check:  checkService,
+			Check:  each(checkService),
 		},
 		{
 			ID: "CF-REACH-2", Name: "port-is-right", Level: framework.Must,
@@ -36,7 +36,7 @@ func reachRules() []Rule {
 			When:   "the Service has no port with the number in clientConfig.service.port, which is 443 if it is not set, or its targetPort is a name that no container has",
 			Fix:    "set clientConfig.service.port to a port of the Service",
 			Source: []string{issue("kubernetes/kubernetes/issues/61510"), issue("cruise-automation/k-rail/pull/76"), issue("microcumulus/ca-injector/pull/4"), typesSource},
-			check:  checkPort,
+			Check:  each(checkPort),
 		},
 		{
 			ID: "CF-REACH-3", Name: "ca-bundle", Level: framework.Must,
@@ -45,7 +45,7 @@ func reachRules() []Rule {
 			When:   "caBundle is empty for a Service and no annotation asks cert-manager or OpenShift to set it; or it is not PEM, has no certificate, or only certificates that have expired; a warning if the first one expires in less than 30 days",
 			Fix:    "set caBundle to the certificate of the CA that signs the certificate of the webhook, or let cert-manager inject it",
 			Source: []string{issue("cert-manager/cert-manager/issues/5519"), issue("rancher/rancher/issues/54775"), typesSource},
-			check:  checkBundle,
+			Check:  each(checkBundle),
 		},
 		{
 			ID: "CF-REACH-4", Name: "certificate-verifies", Level: framework.Must,
@@ -54,7 +54,7 @@ func reachRules() []Rule {
 			When:   "a dry run (--dial) ends with an error of the connection: name, refused, timeout, chain, host name, expiry",
 			Fix:    "depends on the cause: see the message",
 			Source: []string{issue("open-policy-agent/gatekeeper/issues/1045"), issue("boxboat/dockhand-secrets-operator/issues/17"), issue("open-policy-agent/cert-controller/issues/13")},
-			check:  checkDialed,
+			Check:  checkDialed,
 		},
 		{
 			ID: "CF-REACH-5", Name: "url-works-everywhere", Level: framework.Should,
@@ -63,39 +63,37 @@ func reachRules() []Rule {
 			When:   "the host is localhost or a loopback address, a name that only the DNS of the cluster has, or the ClusterIP of a Service; the scheme is not https; there is a user, query or fragment",
 			Fix:    "use clientConfig.service for a webhook in the cluster, and a host name that every API server resolves for others",
 			Source: []string{typesSource},
-			check:  checkURL,
+			Check:  checkURL,
 		},
 	}
 }
 
-func checkService(c *checker) {
-	for _, h := range c.chosen() {
-		b := h.backend
-		if b == nil {
-			continue
+func checkService(c *checker, h *webhook) {
+	b := h.backend
+	if b == nil {
+		return
+	}
+	bad := func(format string, arguments ...any) {
+		message := fmt.Sprintf(format, arguments...) + ": each request that the webhook matches is refused"
+		if !h.fails {
+			message = fmt.Sprintf(format, arguments...) + ": the webhook is off, because failurePolicy is Ignore"
 		}
-		bad := func(format string, arguments ...any) {
-			message := fmt.Sprintf(format, arguments...) + ": each request that the webhook matches is refused"
-			if !h.fails {
-				message = fmt.Sprintf(format, arguments...) + ": the webhook is off, because failurePolicy is Ignore"
-			}
-			c.webhook(h, "clientConfig.service", Finding{Severity: c.severity(h, ""), Request: "every request that the webhook matches", Message: message})
-		}
-		space, spaceUnknown := c.get("Namespace", "", b.namespace)
-		switch {
-		case c.onCluster && space == nil && spaceUnknown == "":
-			bad("namespace %s does not exist", b.namespace)
-		case space != nil && space.GetDeletionTimestamp() != nil:
-			bad("namespace %s is being deleted", b.namespace)
-		case b.service == nil && b.unknown != "":
-			c.inconclusive(h.configuration, b.unknown)
-		case b.service == nil:
-			bad("Service %s does not exist", b)
-		case b.service.GetDeletionTimestamp() != nil:
-			bad("Service %s is being deleted", b)
-		default:
-			c.endpoints(h, bad)
-		}
+		c.webhook(h, "clientConfig.service", Finding{Severity: c.severity(h, ""), Request: "every request that the webhook matches", Message: message})
+	}
+	space, spaceUnknown := c.get("Namespace", "", b.namespace)
+	switch {
+	case c.onCluster && space == nil && spaceUnknown == "":
+		bad("namespace %s does not exist", b.namespace)
+	case space != nil && space.GetDeletionTimestamp() != nil:
+		bad("namespace %s is being deleted", b.namespace)
+	case b.service == nil && b.unknown != "":
+		c.inconclusive(h.configuration, b.unknown)
+	case b.service == nil:
+		bad("Service %s does not exist", b)
+	case b.service.GetDeletionTimestamp() != nil:
+		bad("Service %s is being deleted", b)
+	default:
+		c.endpoints(h, bad)
 	}
 }
 
@@ -141,38 +139,36 @@ func (c *checker) endpoints(h *webhook, bad func(string, ...any)) {
 	bad("Service %s selects the Pods of no workload of its namespace", b)
 }
 
-func checkPort(c *checker) {
-	for _, h := range c.chosen() {
-		b := h.backend
-		if b == nil {
-			continue
+func checkPort(c *checker, h *webhook) {
+	b := h.backend
+	if b == nil {
+		return
+	}
+	if b.service == nil {
+		if b.unknown != "" {
+			c.inconclusive(h.configuration, b.unknown)
 		}
-		if b.service == nil {
-			if b.unknown != "" {
-				c.inconclusive(h.configuration, b.unknown)
-			}
-			continue
+		return
+	}
+	want := int64(ptr.Deref(h.ClientConfig.Service.Port, defaultServicePort))
+	var ports []string
+	var target any
+	found := false
+	for _, item := range b.service.list("spec", "ports") {
+		port, _ := item.(map[string]any)
+		number, _, _ := unstructured.NestedInt64(port, "port")
+		ports = append(ports, fmt.Sprint(number))
+		if number == want {
+			found, target = true, port["targetPort"]
 		}
-		want := int64(ptr.Deref(h.ClientConfig.Service.Port, defaultServicePort))
-		var ports []string
-		var target any
-		found := false
-		for _, item := range b.service.list("spec", "ports") {
-			port, _ := item.(map[string]any)
-			number, _, _ := unstructured.NestedInt64(port, "port")
-			ports = append(ports, fmt.Sprint(number))
-			if number == want {
-				found, target = true, port["targetPort"]
-			}
-		}
-		every := "every request that the webhook matches"
-		name, named := target.(string)
-		switch {
-		case !found:
-			c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: every, Message: fmt.Sprintf("Service %s has no port %d; it has %s", b, want, strings.Join(ports, ", "))})
-		case named && len(b.workloads) > 0 && !hasPort(b.workloads[0], name):
-			c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: every, Message: fmt.Sprintf("port %d of Service %s leads to the port %q of its Pods, which no container of %s has", want, b, name, b.workloads[0])})
-		}
+	}
+	every := "every request that the webhook matches"
+	name, named := target.(string)
+	switch {
+	case !found:
+		c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: every, Message: fmt.Sprintf("Service %s has no port %d; it has %s", b, want, strings.Join(ports, ", "))})
+	case named && len(b.workloads) > 0 && !hasPort(b.workloads[0], name):
+		c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: every, Message: fmt.Sprintf("port %d of Service %s leads to the port %q of its Pods, which no container of %s has", want, b, name, b.workloads[0])})
 	}
 }
 
@@ -223,58 +219,56 @@ func (w *world) setsConfigurations(o *object) *object {
 	return nil
 }
 
-func checkBundle(c *checker) {
-	for _, h := range c.chosen() {
-		bundle := bytes.TrimSpace(h.ClientConfig.CABundle)
-		every := "every request that the webhook matches"
-		bad := func(severity Severity, message string) {
-			c.webhook(h, "clientConfig.caBundle", Finding{Severity: severity, Request: every, Message: message})
+func checkBundle(c *checker, h *webhook) {
+	bundle := bytes.TrimSpace(h.ClientConfig.CABundle)
+	every := "every request that the webhook matches"
+	bad := func(severity Severity, message string) {
+		c.webhook(h, "clientConfig.caBundle", Finding{Severity: severity, Request: every, Message: message})
+	}
+	if len(bundle) == 0 {
+		if h.backend != nil {
+			c.emptyBundle(h, bad)
 		}
-		if len(bundle) == 0 {
-			if h.backend != nil {
-				c.emptyBundle(h, bad)
-			}
+		return
+	}
+	var certificates []*x509.Certificate
+	var problem error
+	for rest := bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			problem = err
 			continue
 		}
-		var certificates []*x509.Certificate
-		var problem error
-		for rest := bundle; ; {
-			var block *pem.Block
-			if block, rest = pem.Decode(rest); block == nil {
-				break
-			}
-			certificate, err := x509.ParseCertificate(block.Bytes)
-			if err != nil {
-				problem = err
-				continue
-			}
-			certificates = append(certificates, certificate)
+		certificates = append(certificates, certificate)
+	}
+	if len(certificates) == 0 {
+		text := "the caBundle is not PEM, or has no certificate"
+		if problem != nil {
+			text += ": " + problem.Error()
 		}
-		if len(certificates) == 0 {
-			text := "the caBundle is not PEM, or has no certificate"
-			if problem != nil {
-				text += ": " + problem.Error()
-			}
-			bad(c.severity(h, ""), text)
-			continue
+		bad(c.severity(h, ""), text)
+		return
+	}
+	first, last := certificates[0].NotAfter, certificates[0].NotAfter
+	for _, certificate := range certificates {
+		if certificate.NotAfter.Before(first) {
+			first = certificate.NotAfter
 		}
-		first, last := certificates[0].NotAfter, certificates[0].NotAfter
-		for _, certificate := range certificates {
-			if certificate.NotAfter.Before(first) {
-				first = certificate.NotAfter
-			}
-			if certificate.NotAfter.After(last) {
-				last = certificate.NotAfter
-			}
+		if certificate.NotAfter.After(last) {
+			last = certificate.NotAfter
 		}
-		switch {
-		case last.Before(c.input.Now):
-			bad(c.severity(h, ""), "every certificate of the caBundle has expired, the last on "+last.UTC().Format(time.DateOnly))
-		case first.Before(c.input.Now):
-			bad(Warning, "a certificate of the caBundle has expired on "+first.UTC().Format(time.DateOnly))
-		case first.Before(c.input.Now.AddDate(0, 0, 30)):
-			bad(Warning, "a certificate of the caBundle expires on "+first.UTC().Format(time.DateOnly))
-		}
+	}
+	switch {
+	case last.Before(c.input.Now):
+		bad(c.severity(h, ""), "every certificate of the caBundle has expired, the last on "+last.UTC().Format(time.DateOnly))
+	case first.Before(c.input.Now):
+		bad(Warning, "a certificate of the caBundle has expired on "+first.UTC().Format(time.DateOnly))
+	case first.Before(c.input.Now.AddDate(0, 0, 30)):
+		bad(Warning, "a certificate of the caBundle expires on "+first.UTC().Format(time.DateOnly))
 	}
 }
 

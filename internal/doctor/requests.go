@@ -79,7 +79,7 @@ func newProbe(w *world, a about) probe {
 		r.Object, r.OldObject = fields, runtime.DeepCopyJSON(fields)
 	}
 	text := a.operation + " " + rest + "/" + a.name
-	if group != "" && !slices.Contains([]string{"apps", "batch"}, group) && w.resources.byName[schema.GroupResource{Group: group, Resource: name}] == nil {
+	if group != "" && !slices.Contains([]string{"apps", "batch"}, group) && len(w.Find(group, name)) == 0 {
 		text = a.operation + " " + rest + "." + group + "/" + a.name
 	}
 	if a.namespace != "" {

@@ -3,27 +3,12 @@ package doctor
 import (
 	"slices"
 
-	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 )
 
-// Rule is a statement about every webhook configuration, policy and binding.
-type Rule struct {
-	// ID is the short name, "CF-BLOCK-1", and Name the long one. Both are stable and never reused.
-	ID, Name string
-	// Level decides the severity of findings.
-	Level framework.Level
-	// Title is the rule in one sentence.
-	Title string
-	// Why says what goes wrong otherwise, When when there is a finding, Fix what to change.
-	Why, When, Fix string
-	// Source has the addresses of issues, code and documentation.
-	Source []string
-
-	check func(*checker)
-}
-
-// String returns both names.
-func (r Rule) String() string { return r.ID + " " + r.Name }
+// Rule is a statement about every webhook configuration, policy and binding. Its Level decides the severity of
+// findings, and its When says when there is one.
+type Rule = rule.Definition[*checker]
 
 // All returns all rules, in the order in which they are checked.
 func All() []Rule {

@@ -6,114 +6,44 @@ import (
 	"strings"
 )
 
-// Log is a SARIF 2.1.0 log with the properties that code scanning reads
-// (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html).
-type Log struct {
-	Schema  string     `json:"$schema"`
-	Version string     `json:"version"`
-	Runs    []sarifRun `json:"runs"`
-}
+// sarif are the properties of an object in a SARIF log.
+type sarif = map[string]any
 
-type sarifRun struct {
-	Tool        sarifTool         `json:"tool"`
-	Invocations []sarifInvocation `json:"invocations"`
-	Results     []sarifResult     `json:"results"`
-}
-
-type sarifTool struct {
-	Driver sarifDriver `json:"driver"`
-}
-
-type sarifDriver struct {
-	Name           string      `json:"name"`
-	InformationURI string      `json:"informationUri"`
-	Rules          []sarifRule `json:"rules"`
-}
-
-type sarifRule struct {
-	ID                   string       `json:"id"`
-	Name                 string       `json:"name"`
-	ShortDescription     sarifMessage `json:"shortDescription"`
-	FullDescription      sarifMessage `json:"fullDescription"`
-	Help                 sarifMessage `json:"help"`
-	HelpURI              string       `json:"helpUri"`
-	DefaultConfiguration struct {
-		Level string `json:"level"`
-	} `json:"defaultConfiguration"`
-}
-
-type sarifMessage struct {
-	Text string `json:"text"`
-}
-
-type sarifInvocation struct {
-	ExecutionSuccessful bool                `json:"executionSuccessful"`
-	Notifications       []sarifNotification `json:"toolExecutionNotifications,omitempty"`
-}
-
-type sarifNotification struct {
-	Level   string       `json:"level"`
-	Message sarifMessage `json:"message"`
-}
-
-type sarifResult struct {
-	RuleID              string             `json:"ruleId"`
-	RuleIndex           int                `json:"ruleIndex"`
-	Level               string             `json:"level"`
-	Message             sarifMessage       `json:"message"`
-	Locations           []sarifLocation    `json:"locations"`
-	PartialFingerprints map[string]string  `json:"partialFingerprints"`
-	Suppressions        []sarifSuppression `json:"suppressions,omitempty"`
-}
-
-type sarifLocation struct {
-	Physical *sarifPhysical `json:"physicalLocation,omitempty"`
-	Logical  []sarifLogical `json:"logicalLocations"`
-}
-
-type sarifPhysical struct {
-	Artifact struct {
-		URI string `json:"uri"`
-	} `json:"artifactLocation"`
-	Region struct {
-		StartLine   int `json:"startLine"`
-		StartColumn int `json:"startColumn"`
-	} `json:"region"`
-}
-
-type sarifLogical struct {
-	FullyQualifiedName string `json:"fullyQualifiedName"`
-}
-
-type sarifSuppression struct {
-	Kind string `json:"kind"`
-}
-
-// SARIF returns the report as a SARIF log. Paths are relative to root, if the files are in it.
-func (r *Report) SARIF(root string) Log {
-	driver := sarifDriver{Name: "admissiontest doctor", InformationURI: "https://github.com/admissiontest/admissiontest", Rules: []sarifRule{}}
+// SARIF returns the report as a SARIF 2.1.0 log with the properties that code scanning reads
+// (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html). Paths are relative to root, if the files are in it.
+func (r *Report) SARIF(root string) map[string]any {
+	text := func(text string) sarif { return sarif{"text": text} }
+	rules, notifications, results := []sarif{}, []sarif{}, []sarif{}
 	for _, rule := range r.Rules {
-		one := sarifRule{ID: rule.ID, Name: rule.Name, HelpURI: rule.Source[0]}
-		one.ShortDescription.Text, one.FullDescription.Text, one.Help.Text = rule.Title, rule.Why, rule.Fix
-		one.DefaultConfiguration.Level = string(severityOf(rule.Level))
-		driver.Rules = append(driver.Rules, one)
+		rules = append(rules, sarif{
+			"id": rule.ID, "name": rule.Name, "shortDescription": text(rule.Title), "fullDescription": text(rule.Why), "help": text(rule.Fix),
+			"helpUri": rule.Source[0], "defaultConfiguration": sarif{"level": severityOf(rule.Level)},
+		})
 	}
-	run := sarifRun{Tool: sarifTool{driver}, Invocations: []sarifInvocation{{ExecutionSuccessful: true}}, Results: []sarifResult{}}
 	for _, u := range r.Inconclusive() {
-		run.Invocations[0].Notifications = append(run.Invocations[0].Notifications, sarifNotification{"warning", sarifMessage{strings.TrimSpace(u.Rule + " is inconclusive: " + u.Object + " " + u.Reason)}})
+		notifications = append(notifications, sarif{"level": "warning", "message": text(strings.TrimSpace(u.Rule + " is inconclusive: " + u.Object + " " + u.Reason))})
 	}
 	for _, f := range r.Findings {
-		run.Results = append(run.Results, f.result(r.Rules, root))
+		results = append(results, f.result(r.Rules, root))
 	}
 	for _, f := range r.Suppressed {
 		result := f.result(r.Rules, root)
-		result.Suppressions = []sarifSuppression{{"inSource"}}
-		run.Results = append(run.Results, result)
+		result["suppressions"] = []sarif{{"kind": "inSource"}}
+		results = append(results, result)
 	}
-	return Log{Schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}}
+	invocation := sarif{"executionSuccessful": true}
+	if len(notifications) > 0 {
+		invocation["toolExecutionNotifications"] = notifications
+	}
+	driver := sarif{"name": "admissiontest doctor", "informationUri": "https://github.com/admissiontest/admissiontest", "rules": rules}
+	return sarif{
+		"$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "version": "2.1.0",
+		"runs": []sarif{{"tool": sarif{"driver": driver}, "invocations": []sarif{invocation}, "results": results}},
+	}
 }
 
-func (f Finding) result(rules []Rule, root string) sarifResult {
+// result returns the finding as a result of a SARIF log.
+func (f Finding) result(rules []Rule, root string) sarif {
 	text := f.Message
 	if f.Request != "" {
 		text = f.Request + ": " + text
@@ -121,15 +51,15 @@ func (f Finding) result(rules []Rule, root string) sarifResult {
 	if f.Unknown != "" {
 		text += ". Not certain: " + f.Unknown
 	}
-	location := sarifLocation{Logical: []sarifLogical{{f.Object + " " + f.Field}}}
+	location := sarif{"logicalLocations": []sarif{{"fullyQualifiedName": f.Object + " " + f.Field}}}
 	if f.File != "" {
-		location.Physical = &sarifPhysical{}
-		location.Physical.Artifact.URI = relative(root, f.File)
-		location.Physical.Region.StartLine, location.Physical.Region.StartColumn = max(f.Line, 1), max(f.Column, 1)
+		location["physicalLocation"] = sarif{
+			"artifactLocation": sarif{"uri": relative(root, f.File)}, "region": sarif{"startLine": max(f.Line, 1), "startColumn": max(f.Column, 1)},
+		}
 	}
-	return sarifResult{
-		RuleID: f.Rule, RuleIndex: slices.IndexFunc(rules, func(r Rule) bool { return r.ID == f.Rule }), Level: string(f.Severity), Message: sarifMessage{text + ". Fix: " + f.Fix},
-		Locations: []sarifLocation{location}, PartialFingerprints: map[string]string{"admissiontest/v1": f.Fingerprint},
+	return sarif{
+		"ruleId": f.Rule, "ruleIndex": slices.IndexFunc(rules, func(r Rule) bool { return r.ID == f.Rule }), "level": f.Severity,
+		"message": sarif{"text": text + ". Fix: " + f.Fix}, "locations": []sarif{location}, "partialFingerprints": sarif{"admissiontest/v1": f.Fingerprint},
 	}
 }
 

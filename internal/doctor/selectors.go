@@ -23,7 +23,7 @@ func selectorRules() []Rule {
 			When:   "a validating webhook exempts objects by a label, which is a warning; objects opt in by a label, which is a note; or objects must have a label, and a rule has a subresource whose objects have none",
 			Fix:    "select namespaces instead, or use a matchCondition about the user",
 			Source: []string{typesSource, issue("open-policy-agent/gatekeeper/pull/2034"), issue("IBM/portieris/pull/144"), issue("kubernetes/kubernetes/issues/110169")},
-			check:  checkObjectSelectors,
+			Check:  each(checkObjectSelectors),
 		},
 		{
 			ID: "CF-MATCH-6", Name: "namespace-selector", Level: framework.Should,
@@ -32,30 +32,28 @@ func selectorRules() []Rule {
 			When:   "no namespace matches; a label exists on no namespace and looks like a misspelt one; a validating webhook exempts namespaces by a label other than kubernetes.io/metadata.name; a rule names only cluster-scoped resources, for which the selector has no effect",
 			Fix:    "select by kubernetes.io/metadata.name, and leave the selector out where it has no effect",
 			Source: []string{issue("open-policy-agent/gatekeeper/issues/231"), issue("kubernetes/kubernetes/issues/72310"), issue("open-policy-agent/gatekeeper/pull/623"), typesSource},
-			check:  checkNamespaceSelectors,
+			Check:  checkNamespaceSelectors,
 		},
 	}
 }
 
-func checkObjectSelectors(c *checker) {
-	for _, h := range c.chosen() {
-		all := requirements(h.ObjectSelector)
-		if len(all) == 0 {
-			continue
+func checkObjectSelectors(c *checker, h *webhook) {
+	all := requirements(h.ObjectSelector)
+	if len(all) == 0 {
+		return
+	}
+	in, out := slices.IndexFunc(all, optsIn), slices.IndexFunc(all, func(r metav1.LabelSelectorRequirement) bool { return !optsIn(r) })
+	if in >= 0 {
+		if resource, field := withoutLabels(h); resource != "" {
+			c.webhook(h, field, Finding{Severity: Warning, Request: resource, Message: fmt.Sprintf("the object of such a request has no labels, and the objectSelector wants %q: the webhook is never called for it", all[in].Key)})
 		}
-		in, out := slices.IndexFunc(all, optsIn), slices.IndexFunc(all, func(r metav1.LabelSelectorRequirement) bool { return !optsIn(r) })
-		if in >= 0 {
-			if resource, field := withoutLabels(h); resource != "" {
-				c.webhook(h, field, Finding{Severity: Warning, Request: resource, Message: fmt.Sprintf("the object of such a request has no labels, and the objectSelector wants %q: the webhook is never called for it", all[in].Key)})
-			}
-		}
-		switch {
-		case h.mutates:
-		case out >= 0:
-			c.webhook(h, "objectSelector", Finding{Severity: c.severity(h, ""), Request: "a create of an object with the label " + all[out].Key, Message: "whoever creates an object can avoid the webhook by the label " + all[out].Key})
-		case in >= 0:
-			c.webhook(h, "objectSelector", Finding{Severity: Note, Request: "a create of an object without the label " + all[in].Key, Message: "objects opt in: an object without the label " + all[in].Key + " is not checked"})
-		}
+	}
+	switch {
+	case h.mutates:
+	case out >= 0:
+		c.webhook(h, "objectSelector", Finding{Severity: c.severity(h, ""), Request: "a create of an object with the label " + all[out].Key, Message: "whoever creates an object can avoid the webhook by the label " + all[out].Key})
+	case in >= 0:
+		c.webhook(h, "objectSelector", Finding{Severity: Note, Request: "a create of an object without the label " + all[in].Key, Message: "objects opt in: an object without the label " + all[in].Key + " is not checked"})
 	}
 }
 
@@ -107,8 +105,8 @@ func (c *checker) clusterScoped(h *webhook) {
 		only := len(rule.Resources) > 0 && len(rule.APIGroups) > 0
 		for _, resource := range rule.Resources {
 			for _, group := range rule.APIGroups {
-				known := c.resources.find(group, resource)
-				only = only && known != nil && !known.namespaced && resource != "namespaces"
+				known := c.Find(group, resource)
+				only = only && len(known) > 0 && !known[0].Namespaced && resource != "namespaces"
 			}
 		}
 		if only {

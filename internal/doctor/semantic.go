@@ -22,7 +22,7 @@ func semanticRules() []Rule {
 			When:   "sideEffects is missing, Unknown or Some",
 			Fix:    "set sideEffects to None, or to NoneOnDryRun for a webhook that writes something except for dry runs",
 			Source: []string{issue("argoproj/argo-cd/issues/23752"), issue("actions/actions-runner-controller/issues/266"), issue("sse-secure-systems/connaisseur/pull/170")},
-			check:  checkSideEffects,
+			Check:  each(checkSideEffects),
 		},
 		{
 			ID: "CF-SEM-2", Name: "review-versions", Level: framework.Must,
@@ -31,7 +31,7 @@ func semanticRules() []Rule {
 			When:   "no version in the list is known to API servers; a warning if v1beta1 is the only one",
 			Fix:    "answer reviews of version v1, and list v1 first",
 			Source: []string{issue("open-policy-agent/gatekeeper/issues/1270"), issue("aws/amazon-eks-pod-identity-webhook/pull/255"), issue("hashicorp/vault-k8s/issues/257")},
-			check:  checkReviewVersions,
+			Check:  each(checkReviewVersions),
 		},
 		{
 			ID: "CF-SEM-3", Name: "mutators-expect-each-other", Level: framework.Should,
@@ -40,7 +40,7 @@ func semanticRules() []Rule {
 			When:   "two mutating webhooks of different backends are called for the creation of Pods, and none has reinvocationPolicy IfNeeded: a note; one webhook mutates Pods and also ReplicaSets, Jobs or ControllerRevisions",
 			Fix:    "set reinvocationPolicy to IfNeeded in a webhook that must see what others add; mutate either Pods or their templates",
 			Source: []string{issue("istio/istio/pull/45233"), issue("open-telemetry/opentelemetry-operator/issues/3349"), issue("dapr/dapr/pull/6350"), issue("kubewarden/helm-charts/issues/374")},
-			check:  checkMutators,
+			Check:  checkMutators,
 		},
 		{
 			ID: "CF-SEM-4", Name: "names", Level: framework.Must,
@@ -49,7 +49,7 @@ func semanticRules() []Rule {
 			When:   "the name of a webhook has fewer than three segments, or is there twice; the name of the configuration ends with .static.k8s.io; a note for the generic names validating-webhook-configuration and mutating-webhook-configuration",
 			Fix:    "name the webhook after the kind and your domain: pods.example.com; give the configuration the name of your project",
 			Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/admissionregistration/validation/validation.go", issue("metallb/metallb-operator/issues/170")},
-			check:  checkNames,
+			Check:  checkNames,
 		},
 		{
 			ID: "CF-SEM-5", Name: "open-or-closed", Level: framework.May,
@@ -58,7 +58,7 @@ func semanticRules() []Rule {
 			When:   "a validating webhook has failurePolicy Ignore, or a mutating webhook has Fail",
 			Fix:    "check the final object with a validating webhook or policy that fails closed, and let mutating webhooks fail open",
 			Source: []string{goodPractices, issue("gardener/gardener/issues/7013"), issue("kubernetes/website/issues/33039")},
-			check:  checkOpen,
+			Check:  each(checkOpen),
 		},
 		{
 			ID: "CF-SEM-6", Name: "version-is-served", Level: framework.Must,
@@ -67,33 +67,29 @@ func semanticRules() []Rule {
 			When:   "a webhook configuration has another version than v1",
 			Fix:    "use admissionregistration.k8s.io/v1, and set failurePolicy, matchPolicy, timeoutSeconds and sideEffects: their defaults differ",
 			Source: []string{"https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22"},
-			check:  checkServedVersion,
+			Check:  checkServedVersion,
 		},
 	}
 }
 
-func checkSideEffects(c *checker) {
-	for _, h := range c.chosen() {
-		if h.SideEffects != nil && slices.Contains([]admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun}, *h.SideEffects) {
-			continue
-		}
-		given := "missing"
-		if h.SideEffects != nil {
-			given = string(*h.SideEffects)
-		}
-		c.webhook(h, "sideEffects", Finding{Severity: Error, Request: "every dry run of a request that the webhook matches", Message: "sideEffects is " + given + ": API servers refuse the configuration in v1, and every dry run in older versions"})
+func checkSideEffects(c *checker, h *webhook) {
+	if h.SideEffects != nil && slices.Contains([]admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun}, *h.SideEffects) {
+		return
 	}
+	given := "missing"
+	if h.SideEffects != nil {
+		given = string(*h.SideEffects)
+	}
+	c.webhook(h, "sideEffects", Finding{Severity: Error, Request: "every dry run of a request that the webhook matches", Message: "sideEffects is " + given + ": API servers refuse the configuration in v1, and every dry run in older versions"})
 }
 
-func checkReviewVersions(c *checker) {
-	for _, h := range c.chosen() {
-		switch {
-		case slices.Contains(h.AdmissionReviewVersions, "v1"):
-		case slices.Contains(h.AdmissionReviewVersions, "v1beta1"):
-			c.webhook(h, "admissionReviewVersions", Finding{Severity: Warning, Request: "every request that the webhook matches", Message: "the webhook only speaks v1beta1, which is deprecated"})
-		default:
-			c.webhook(h, "admissionReviewVersions", Finding{Severity: Error, Request: "every request that the webhook matches", Message: fmt.Sprintf("no API server knows a version of the list [%s]", strings.Join(h.AdmissionReviewVersions, ", "))})
-		}
+func checkReviewVersions(c *checker, h *webhook) {
+	switch {
+	case slices.Contains(h.AdmissionReviewVersions, "v1"):
+	case slices.Contains(h.AdmissionReviewVersions, "v1beta1"):
+		c.webhook(h, "admissionReviewVersions", Finding{Severity: Warning, Request: "every request that the webhook matches", Message: "the webhook only speaks v1beta1, which is deprecated"})
+	default:
+		c.webhook(h, "admissionReviewVersions", Finding{Severity: Error, Request: "every request that the webhook matches", Message: fmt.Sprintf("no API server knows a version of the list [%s]", strings.Join(h.AdmissionReviewVersions, ", "))})
 	}
 }
 
@@ -164,14 +160,12 @@ func checkNames(c *checker) {
 	}
 }
 
-func checkOpen(c *checker) {
-	for _, h := range c.chosen() {
-		switch {
-		case h.mutates && h.fails:
-			c.webhook(h, "failurePolicy", Finding{Severity: Note, Request: "every request that the webhook matches", Message: "while the webhook does not answer, requests are refused: a mutating webhook can fail open if a validating one checks the final object"})
-		case !h.mutates && !h.fails && !c.checkedElsewhere(h):
-			c.webhook(h, "failurePolicy", Finding{Severity: Note, Request: "every request that the webhook matches", Message: "while the webhook does not answer, nothing is checked; a denial still counts"})
-		}
+func checkOpen(c *checker, h *webhook) {
+	switch {
+	case h.mutates && h.fails:
+		c.webhook(h, "failurePolicy", Finding{Severity: Note, Request: "every request that the webhook matches", Message: "while the webhook does not answer, requests are refused: a mutating webhook can fail open if a validating one checks the final object"})
+	case !h.mutates && !h.fails && !c.checkedElsewhere(h):
+		c.webhook(h, "failurePolicy", Finding{Severity: Note, Request: "every request that the webhook matches", Message: "while the webhook does not answer, nothing is checked; a denial still counts"})
 	}
 }
 

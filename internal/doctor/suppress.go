@@ -25,7 +25,7 @@ func suppressionRules() []Rule {
 		When:   "the annotation " + IgnoreAnnotation + " is malformed, names an unknown rule, has expired, or the rule has no finding",
 		Fix:    `write RULE: REASON (until YYYY-MM-DD), or remove the annotation`,
 		Source: []string{"https://github.com/admissiontest/admissiontest/blob/main/docs/doctor.md"},
-		check:  func(*checker) {}, // suppress checks it, when all findings are known
+		Check:  func(*checker) {}, // suppress checks it, when all findings are known
 	}}
 }
 

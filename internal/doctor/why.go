@@ -33,22 +33,32 @@ type Question struct {
 	User framework.User
 }
 
-// Answer says who decides about a request.
+// Answer says who decides about a request. As JSON, its keys are frozen.
 type Answer struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
 	// Request is one line about the request.
-	Request string
+	Request string `json:"request"`
 	// Plugins are the admission plugins that a kube-apiserver enables by default, in the order in which they are called. A server can
 	// have others.
-	Plugins []string
+	Plugins []string `json:"plugins"`
 	// Steps are the webhooks and policies, in the order in which a kube-apiserver calls them.
-	Steps []Step
+	Steps []Step `json:"steps"`
 }
 
-// Step is what one webhook, or a policy with one of its bindings, does for the request.
+// Step is what one webhook, or a policy with one of its bindings, does for the request. The fields are those of reach.Finding.
 type Step struct {
-	reach.Finding
 	// Plugin is the admission plugin that calls it.
-	Plugin string
+	Plugin  string       `json:"plugin"`
+	Kind    string       `json:"kind"`
+	Name    string       `json:"name,omitempty"`
+	Webhook string       `json:"webhook,omitempty"`
+	Binding string       `json:"binding,omitempty"`
+	Effect  reach.Effect `json:"effect"`
+	Reason  reach.Reason `json:"reason,omitempty"`
+	Text    string       `json:"text"`
+
+	subject string
 }
 
 // defaultPlugins are enabled by default in kube-apiserver 1.37, in this order
@@ -82,9 +92,9 @@ func Why(ctx context.Context, input Input, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := &Answer{Request: request.text + " by " + request.User.Name, Plugins: defaultPlugins()}
+	answer := &Answer{APIVersion: "admissiontest.dev/v1alpha1", Kind: "Why", Request: request.text + " by " + request.User.Name, Plugins: defaultPlugins(), Steps: []Step{}}
 	for _, f := range findings {
-		answer.Steps = append(answer.Steps, Step{f, pluginOf(f.Kind)})
+		answer.Steps = append(answer.Steps, Step{pluginOf(f.Kind), f.Kind, f.Name, f.Webhook, f.Binding, f.Effect, f.Reason, f.Text, f.Subject()})
 	}
 	slices.SortStableFunc(answer.Steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(slices.Index(answer.Plugins, a.Plugin), slices.Index(answer.Plugins, b.Plugin)), cmp.Compare(a.Name, b.Name))
@@ -96,12 +106,12 @@ func Why(ctx context.Context, input Input, q Question) (*Answer, error) {
 func (w *world) requestOf(q Question) (probe, error) {
 	object := &unstructured.Unstructured{Object: q.Object}
 	kind := object.GroupVersionKind()
-	known, served := w.resources.serves(kind)
-	if !served {
+	known := w.Of(kind)
+	if known == nil {
 		return probe{}, fmt.Errorf("find the resource of %s %s: %w: give its CustomResourceDefinition with --configurations, or a cluster that serves it", kind.GroupVersion(), kind.Kind, ErrUnknownKind)
 	}
-	if q.Subresource != "" && !slices.Contains(known.subresources, q.Subresource) {
-		return probe{}, fmt.Errorf("find the subresource %s of %s: %w; there are %s", q.Subresource, known.Resource, ErrUnknownKind, strings.Join(known.subresources, ", "))
+	if q.Subresource != "" && !slices.Contains(known.Subresources, q.Subresource) {
+		return probe{}, fmt.Errorf("find the subresource %s of %s: %w; there are %s", q.Subresource, known.Resource, ErrUnknownKind, strings.Join(known.Subresources, ", "))
 	}
 	if q.Operation == "" {
 		q.Operation = "CREATE"
@@ -117,12 +127,12 @@ func (w *world) requestOf(q Question) (probe, error) {
 		q.User = userOf("")
 	}
 	namespace := object.GetNamespace()
-	if namespace == "" && known.namespaced {
+	if namespace == "" && known.Namespaced {
 		namespace = "default"
 		object = object.DeepCopy()
 		object.SetNamespace(namespace)
 	}
-	resource := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: known.Resource}
+	resource := known.GroupVersionResource
 	r := reach.Request{Operation: q.Operation, Resource: resource, Subresource: q.Subresource, Kind: w.KindFor(resource, q.Subresource), Namespace: namespace, Name: object.GetName(), User: q.User, WebhooksForReviews: w.minor < 37}
 	body := bodyOf(object, r.Kind)
 	switch q.Operation {
@@ -167,9 +177,6 @@ func bodyOf(object *unstructured.Unstructured, kind schema.GroupVersionKind) map
 	return body
 }
 
-// Decides reports whether the webhook or policy has an effect, or may have one.
-func (s Step) Decides() bool { return s.Effect != reach.EffectNone }
-
 // Text returns the answer for people.
 func (a *Answer) Text() string {
 	var out strings.Builder
@@ -184,40 +191,10 @@ func (a *Answer) Text() string {
 		fmt.Fprintf(&out, "  %s\n", plugin)
 		for _, s := range a.Steps[at:] {
 			if s.Plugin == plugin {
-				fmt.Fprintf(&out, "    %-8s %s\n", s.Effect, s.Finding)
+				fmt.Fprintf(&out, "    %-8s %s: %s\n", s.Effect, s.subject, s.Text)
 			}
 		}
 	}
 	fmt.Fprintf(&out, "  last       ResourceQuota\n")
 	return out.String()
-}
-
-// WhyDocument is an Answer as JSON. Its keys are frozen.
-type WhyDocument struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Request    string    `json:"request"`
-	Plugins    []string  `json:"plugins"`
-	Steps      []WhyStep `json:"steps"`
-}
-
-// WhyStep is a Step as JSON.
-type WhyStep struct {
-	Plugin  string `json:"plugin"`
-	Kind    string `json:"kind"`
-	Name    string `json:"name,omitempty"`
-	Webhook string `json:"webhook,omitempty"`
-	Binding string `json:"binding,omitempty"`
-	Effect  string `json:"effect"`
-	Reason  string `json:"reason,omitempty"`
-	Text    string `json:"text"`
-}
-
-// Document returns the answer for JSON.
-func (a *Answer) Document() WhyDocument {
-	d := WhyDocument{APIVersion: "admissiontest.dev/v1alpha1", Kind: "Why", Request: a.Request, Plugins: a.Plugins, Steps: []WhyStep{}}
-	for _, s := range a.Steps {
-		d.Steps = append(d.Steps, WhyStep{s.Plugin, s.Kind, s.Name, s.Webhook, s.Binding, string(s.Effect), string(s.Reason), s.Text})
-	}
-	return d
 }

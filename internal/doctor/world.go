@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
@@ -43,10 +44,13 @@ func (o *object) text(fields ...string) string {
 
 // world is everything that rules know.
 type world struct {
-	ctx       context.Context //nolint:containedctx // it lives as long as the call of Judge
-	resources *catalogue
-	objects   map[string]*object   // by kindKey, namespace and name
-	byKind    map[string][]*object // by kindKey
+	*kinds.Catalogue // the resources that the API server serves
+	// complete is true if a resource that is not in the Catalogue does not exist.
+	complete bool
+
+	ctx     context.Context      //nolint:containedctx // it lives as long as the call of Judge
+	objects map[string]*object   // by kindKey, namespace and name
+	byKind  map[string][]*object // by kindKey
 	// missing says, for a kind that could not be listed on the cluster, why not.
 	missing map[string]string
 	// onCluster is true if there is a cluster. Otherwise an object that is in no file can exist.
@@ -137,9 +141,9 @@ func (w *world) Namespace(_ context.Context, name string) (map[string]any, error
 
 // Params implements reach.Cluster.
 func (w *world) Params(_ context.Context, kind schema.GroupVersionKind) (reach.Params, error) {
-	known, served := w.resources.serves(kind)
-	if !served {
-		if !w.resources.complete && !w.resources.isBuiltInGroup(kind.Group) {
+	known := w.Of(kind)
+	if known == nil {
+		if !w.complete && !kinds.IsBuiltInGroup(kind.Group) {
 			return reach.Params{}, fmt.Errorf("the CustomResourceDefinition of %s %s is not in the files", kind.GroupVersion(), kind.Kind)
 		}
 		return reach.Params{}, nil
@@ -148,7 +152,7 @@ func (w *world) Params(_ context.Context, kind schema.GroupVersionKind) (reach.P
 	if unknown != "" {
 		return reach.Params{}, errors.New(unknown)
 	}
-	params := reach.Params{Served: true, Namespaced: known.namespaced}
+	params := reach.Params{Served: true, Namespaced: known.Namespaced}
 	for _, o := range found {
 		params.Objects = append(params.Objects, o.Object)
 	}
@@ -162,14 +166,14 @@ func (w *world) Convert(_ context.Context, fields map[string]any, kind schema.Gr
 	return converted, nil
 }
 
-// EquivalentResourcesFor implements runtime.EquivalentResourceMapper.
-func (w *world) EquivalentResourcesFor(resource schema.GroupVersionResource, subresource string) []schema.GroupVersionResource {
-	return w.resources.mapper.EquivalentResourcesFor(resource, subresource)
-}
-
-// KindFor implements runtime.EquivalentResourceMapper.
-func (w *world) KindFor(resource schema.GroupVersionResource, subresource string) schema.GroupVersionKind {
-	return w.resources.mapper.KindFor(resource, subresource)
+// version returns a resource in a version, or nil if it is not served.
+func (w *world) version(group, resource, version string) *kinds.Resource {
+	for _, known := range w.Find(group, resource) {
+		if known.Version == version {
+			return known
+		}
+	}
+	return nil
 }
 
 // backend is the Service of webhooks, and what is behind it.

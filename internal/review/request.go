@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
-	"github.com/admissiontest/admissiontest/internal/scope"
 )
 
 // Kinds knows the resources of kinds: of Kubernetes' own, and of CustomResourceDefinitions. The zero value knows
@@ -45,10 +45,7 @@ func (k Kinds) Of(kind schema.GroupVersionKind) (resource schema.GroupVersionRes
 		}
 	}
 	resource, _ = meta.UnsafeGuessKindToResource(kind)
-	if kind.Kind == "Endpoints" {
-		resource.Resource = "endpoints"
-	}
-	return resource, !scope.IsCluster(kind.GroupKind()), scheme.Scheme.Recognizes(kind)
+	return resource, !kinds.IsCluster(kind.GroupKind()), scheme.Scheme.Recognizes(kind)
 }
 
 // New returns the request that an API server would get for a manifest, with the metadata that it sets before

@@ -8,6 +8,7 @@ type Rule struct {
 	Level    framework.Level
 	Title    string
 	Why      string
+	When     string
 	Fix      string
 	Source   []string
 }
@@ -33,6 +34,8 @@ type Definition[T any] struct {
 	Title string
 	// Why says what goes wrong in an API server if a Subject breaks the rule.
 	Why string
+	// When says what breaks the rule, if Title does not: the rules for configurations have it.
+	When string
 	// Fix says how to change a Subject that breaks the rule.
 	Fix string
 	// Source has the addresses of issues, code and documentation.
@@ -46,7 +49,7 @@ type Definition[T any] struct {
 
 // Rule returns the rule without the function.
 func (d Definition[T]) Rule() Rule {
-	return Rule{ID: d.ID, Name: d.Name, Level: d.Level, Title: d.Title, Why: d.Why, Fix: d.Fix, Source: d.Source}
+	return Rule{ID: d.ID, Name: d.Name, Level: d.Level, Title: d.Title, Why: d.Why, When: d.When, Fix: d.Fix, Source: d.Source}
 }
 
 // String returns both names: "A1 admit-is-idempotent".

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // applyLocked carries out a server-side apply. The owners of fields are tracked for each object

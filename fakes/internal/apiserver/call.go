@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // Call is one API call that a client of a World made.

@@ -68,20 +68,9 @@ func (r *Request) groups() []metav1.APIGroup {
 }
 
 func (r *Request) resources(gv schema.GroupVersion) (reply, error) {
-	served := r.server.Kinds.Served(gv)
-	if len(served) == 0 {
+	list := r.server.Kinds.Discovery(gv)
+	if len(list.APIResources) == 0 {
 		return r.unknownPath(), nil
 	}
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
-	for resource, k := range served {
-		verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-		if k.Review {
-			verbs = metav1.Verbs{"create"}
-		}
-		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: resource, SingularName: strings.ToLower(k.GVK.Kind), Namespaced: k.Namespaced, Kind: k.GVK.Kind, Verbs: verbs,
-		})
-	}
-	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 	return jsonReply(http.StatusOK, list)
 }

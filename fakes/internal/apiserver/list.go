@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // selection has the namespace and selectors of a list or watch.

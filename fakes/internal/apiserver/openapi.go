@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // openapi responds to requests for OpenAPI v3. It has Kubernetes' own types only, without

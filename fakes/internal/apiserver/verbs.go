@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 func (r *Request) at() store.Key { return store.Key{Namespace: r.Call.Namespace, Name: r.Call.Name} }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // createLocked, updateLocked and deleteLocked carry out the request of a client. If dry is true,

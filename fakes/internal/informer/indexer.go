@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"

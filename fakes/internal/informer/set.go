@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // Set has one informer for each type of object. Make a Set with New. The lock of the Store guards

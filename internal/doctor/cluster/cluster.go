@@ -19,12 +19,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/admissiontest/admissiontest/internal/doctor"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // ErrReadOnly is the error of a request that is neither a get nor a list.
@@ -53,8 +56,7 @@ func ReadOnly(config *rest.Config) *rest.Config {
 type reader struct {
 	client   dynamic.Interface
 	snapshot *doctor.Snapshot
-	served   map[schema.GroupResource]metav1.APIResource
-	versions map[schema.GroupResource]string
+	served   *kinds.Catalogue
 }
 
 // Read returns what a cluster has. More are the configurations, policies and bindings that are judged as if they were there: the
@@ -66,7 +68,7 @@ func Read(ctx context.Context, config *rest.Config, more []map[string]any) (*doc
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	r := &reader{client: client, snapshot: &doctor.Snapshot{Missing: map[string]string{}}, served: map[schema.GroupResource]metav1.APIResource{}, versions: map[schema.GroupResource]string{}}
+	r := &reader{client: client, snapshot: &doctor.Snapshot{Missing: map[string]string{}}}
 	if err := r.discover(config); err != nil {
 		return nil, err
 	}
@@ -114,19 +116,7 @@ func (r *reader) discover(config *rest.Config) error {
 	case err != nil:
 		return fmt.Errorf("read the resources of the API server: %w", err)
 	}
-	r.snapshot.Resources = lists
-	for _, list := range lists {
-		groupVersion, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
-		}
-		for _, item := range list.APIResources {
-			key := schema.GroupResource{Group: groupVersion.Group, Resource: item.Name}
-			if _, known := r.served[key]; !known {
-				r.served[key], r.versions[key] = item, groupVersion.Version
-			}
-		}
-	}
+	r.snapshot.Resources, r.served = lists, kinds.NewCatalogue(lists)
 	return nil
 }
 
@@ -140,36 +130,33 @@ func pageSize(resource string) int64 {
 
 // list adds the objects of a resource, in all namespaces for "".
 func (r *reader) list(ctx context.Context, resource schema.GroupResource, namespace string) error {
-	item, served := r.served[resource]
-	if !served {
+	served := r.served.Find(resource.Group, resource.Resource)
+	if len(served) == 0 {
 		return nil
 	}
-	options := metav1.ListOptions{Limit: pageSize(resource.Resource)}
-	for {
-		page, err := r.client.Resource(resource.WithVersion(r.versions[resource])).Namespace(namespace).List(ctx, options)
-		switch {
-		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-			r.missing(item.Kind, resource, namespace)
-			return nil
-		case apierrors.IsResourceExpired(err) && options.Continue != "":
-			options.Continue = "" // begin again: objects that are there twice replace themselves
-			continue
-		case apierrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return fmt.Errorf("list %s: %w", resource, err)
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return r.client.Resource(served[0].GroupVersionResource).Namespace(namespace).List(ctx, options)
+	})
+	pages.PageSize, pages.FullListIfExpired = pageSize(resource.Resource), true
+	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+		one, ok := item.(*unstructured.Unstructured)
+		if !ok {
+			return fmt.Errorf("got a %T, want an object", item)
 		}
-		for _, one := range page.Items {
-			unstructured.RemoveNestedField(one.Object, "metadata", "managedFields")
-			if resource.Resource == "customresourcedefinitions" {
-				withoutSchemas(one.Object)
-			}
-			r.snapshot.Objects = append(r.snapshot.Objects, one.Object)
+		unstructured.RemoveNestedField(one.Object, "metadata", "managedFields")
+		if resource.Resource == "customresourcedefinitions" {
+			withoutSchemas(one.Object)
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return nil
-		}
+		r.snapshot.Objects = append(r.snapshot.Objects, one.Object)
+		return nil
+	})
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		r.missing(served[0].Kind.Kind, resource, namespace)
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("list %s: %w", resource, err)
 	}
+	return nil
 }
 
 // missing records that the account may not list a resource.
@@ -220,13 +207,9 @@ func (r *reader) params(ctx context.Context, objects []map[string]any) error {
 		if kind == "" {
 			continue
 		}
-		group := schema.FromAPIVersionAndKind(apiVersion, kind).Group
-		for resource, item := range r.served {
-			if resource.Group != group || item.Kind != kind || strings.Contains(resource.Resource, "/") || seen[resource] {
-				continue
-			}
-			seen[resource] = true
-			if err := r.list(ctx, resource, ""); err != nil {
+		if param := r.served.OfGroupKind(schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()); param != nil && !seen[param.GroupResource()] {
+			seen[param.GroupResource()] = true
+			if err := r.list(ctx, param.GroupResource(), ""); err != nil {
 				return err
 			}
 		}

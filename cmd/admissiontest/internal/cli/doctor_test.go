@@ -94,7 +94,29 @@ func TestDoctorSARIF(t *testing.T) {
 		t.Errorf("exit code %d, want %d", got.code, exit.Usage)
 	}
 	got = execute(t.Context(), nil, "doctor", doctorFile("cf-block-2", "bad.yaml"), "-o", "sarif")
-	var log doctor.Log
+	var log struct {
+		Schema  string `json:"$schema"`
+		Version string
+		Runs    []struct {
+			Tool struct {
+				Driver struct {
+					Name  string
+					Rules []struct{ ID string }
+				}
+			}
+			Results []struct {
+				RuleID, Level string
+				RuleIndex     int
+				Message       struct{ Text string }
+				Locations     []struct {
+					PhysicalLocation struct {
+						ArtifactLocation struct{ URI string }
+						Region           struct{ StartLine int }
+					}
+				}
+			}
+		}
+	}
 	if err := json.Unmarshal([]byte(got.stdout), &log); err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +128,8 @@ func TestDoctorSARIF(t *testing.T) {
 		t.Fatalf("got %+v", run)
 	}
 	for _, result := range run.Results {
-		where := result.Locations[0].Physical
-		if run.Tool.Driver.Rules[result.RuleIndex].ID != result.RuleID || result.Message.Text == "" || result.Level != "error" || where.Region.StartLine < 1 || where.Artifact.URI != "internal/doctor/testdata/cf-block-2/bad.yaml" {
+		where := result.Locations[0].PhysicalLocation
+		if run.Tool.Driver.Rules[result.RuleIndex].ID != result.RuleID || result.Message.Text == "" || result.Level != "error" || where.Region.StartLine < 1 || where.ArtifactLocation.URI != "internal/doctor/testdata/cf-block-2/bad.yaml" {
 			t.Errorf("got %+v", result)
 		}
 	}

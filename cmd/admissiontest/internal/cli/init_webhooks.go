@@ -24,8 +24,8 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
-	"github.com/admissiontest/admissiontest/internal/scope"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 	"github.com/admissiontest/admissiontest/suites/policy"
@@ -370,7 +370,7 @@ func (w *webhookInit) clusterScoped(u unstructured.Unstructured) bool {
 			return scope == "Cluster"
 		}
 	}
-	return scope.IsCluster(u.GroupVersionKind().GroupKind())
+	return kinds.IsCluster(u.GroupVersionKind().GroupKind())
 }
 
 // reference returns the fields of a step that name an object.

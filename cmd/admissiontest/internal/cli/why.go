@@ -120,7 +120,7 @@ func (a *app) why(ctx context.Context, file string, o whyOptions) error {
 		return exit.New(exit.Usage, err)
 	}
 	if asJSON {
-		return writeJSON(a.Stdout, answer.Document())
+		return writeJSON(a.Stdout, answer)
 	}
 	_, err = fmt.Fprint(a.Stdout, answer.Text())
 	return err

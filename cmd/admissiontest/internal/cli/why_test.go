@@ -46,7 +46,7 @@ func TestWhy(t *testing.T) {
 		})
 	}
 	got := execute(t.Context(), nil, "why", dir+"/pod.yaml", configurations, "-o", "json")
-	var document doctor.WhyDocument
+	var document doctor.Answer
 	if err := json.Unmarshal([]byte(got.stdout), &document); err != nil || document.Kind != "Why" || len(document.Steps) != 1 || document.Steps[0].Effect != "called" {
 		t.Errorf("got %+v, %v", document, err)
 	}

@@ -10,17 +10,11 @@ import (
 	"github.com/admissiontest/admissiontest/framework/reach"
 )
 
-// APIServer is an API server on which the configurations of a Subject are installed.
+// APIServer is an API server on which the configurations of a Subject are installed: see suites/webhook.
 type APIServer struct {
-	// Namespace is the namespace in which namespaced samples are sent. It exists, and its only label is
-	// kubernetes.io/metadata.name, or it is in Configurations. Empty means the namespaces of the samples.
 	Namespace string
-	// User is the user of DryRun. The zero value means that it is not known: the webhooks then get the user of the
-	// samples when they are called directly.
-	User framework.User
-	// DryRun sends the creation of an object as a dry run, and changes the object to what the API server returns. The
-	// error is that of client-go. Nil means that there is no API server.
-	DryRun func(ctx context.Context, object *unstructured.Unstructured) error
+	User      framework.User
+	DryRun    func(ctx context.Context, object *unstructured.Unstructured) error
 }
 
 // ForServer returns a sample as it is sent to the API server.

@@ -139,7 +139,8 @@ func Prepare(ctx context.Context, s Subject) *Prepared {
 			p.misuse("Configurations: ", p.addWebhooks(each))
 		}
 	}
-	p.cluster = newCluster(p.Kinds, manifests, namespaces)
+	p.cluster, err = newCluster(manifests, namespaces)
+	p.misuse("", err)
 	if len(s.Configurations) == 0 {
 		p.Webhooks = []*Webhook{{Kind: s.Kind, Path: "/"}}
 	} else if len(p.Webhooks) == 0 && len(p.Misuse) == 0 {

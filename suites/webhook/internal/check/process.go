@@ -3,16 +3,11 @@ package check
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -22,6 +17,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/admissiontest/admissiontest/internal/owned"
 	"github.com/admissiontest/admissiontest/internal/program"
@@ -108,7 +104,7 @@ func (p *Process) Stop() {
 // Renew writes a new certificate and key into the folder of the program, as a kubelet updates a mounted Secret:
 // tls.crt and tls.key are links into a folder that is replaced at once.
 func (p *Process) Renew() error {
-	certificate, key, err := selfSigned()
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
 		return err
 	}
@@ -155,27 +151,6 @@ func (p *Process) Newest(ctx context.Context) (bool, error) {
 	defer func() { _ = connection.Close() }()
 	state := connection.(*tls.Conn).ConnectionState() //nolint:forcetypeassert // a tls.Dialer returns one
 	return bytes.Equal(state.PeerCertificates[0].Raw, block.Bytes), nil
-}
-
-// selfSigned returns a new certificate for this machine, and its key.
-func selfSigned() (certificate, key []byte, err error) {
-	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
-	if err != nil {
-		return nil, nil, err
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(signer)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), nil
 }
 
 // Client calls a Process over a connection that it keeps open, as an API server does.

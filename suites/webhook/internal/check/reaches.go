@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/review"
 )
 
@@ -57,18 +57,14 @@ func (cluster) Convert(_ context.Context, object map[string]any, kind schema.Gro
 }
 
 // newCluster returns the cluster of a Subject.
-func newCluster(kinds review.Kinds, manifests, namespaces []map[string]any) cluster {
-	byGroup := map[schema.GroupVersion]*metav1.APIResourceList{}
+func newCluster(manifests, namespaces []map[string]any) (cluster, error) {
+	known, err := kinds.New([]*runtime.Scheme{scheme.Scheme}, nil)
+	if err != nil {
+		return cluster{}, err
+	}
 	var lists []*metav1.APIResourceList
-	byName := func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }
-	for _, kind := range slices.SortedFunc(maps.Keys(scheme.Scheme.AllKnownTypes()), byName) { // always in the same order
-		resource, namespaced, _ := kinds.Of(kind)
-		list := byGroup[kind.GroupVersion()]
-		if list == nil {
-			list = &metav1.APIResourceList{GroupVersion: kind.GroupVersion().String()}
-			byGroup[kind.GroupVersion()], lists = list, append(lists, list)
-		}
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource.Resource, Kind: kind.Kind, Namespaced: namespaced})
+	for _, version := range known.Versions() {
+		lists = append(lists, known.Discovery(version))
 	}
 	var definitions []map[string]any
 	for _, each := range manifests {
@@ -76,7 +72,7 @@ func newCluster(kinds review.Kinds, manifests, namespaces []map[string]any) clus
 			definitions = append(definitions, each)
 		}
 	}
-	return cluster{reach.NewMapper(lists, definitions...), namespaces}
+	return cluster{reach.NewMapper(lists, definitions...), namespaces}, nil
 }
 
 // Reaches reports whether an API server would call a webhook for a request. Otherwise it says why not. Without a

@@ -1,4 +1,4 @@
-package doctor
+package kinds_test
 
 import (
 	"fmt"

@@ -1,7 +1,8 @@
-// Package kinds has the kinds of object of a World: their Go types, resources and scopes.
+// Package kinds knows which kinds there are: their resources, scopes, subresources and Go types.
 //
-// A [Registry] finds a [Kind] by an object, by its name or by its resource, and makes the
-// RESTMapper.
+// A [Catalogue] has the resources that an API server serves: what its discovery returns, or [BuiltIn] without a server, and
+// CustomResourceDefinitions. A [Registry] has the kinds of schemes of Go types, for a World. It finds a [Kind] by an
+// object, by its name or by its resource, and makes the RESTMapper.
 package kinds
 
 import (
@@ -17,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/admissiontest/admissiontest/internal/scope"
 )
 
 // Kind is one kind of object and its resource. A Registry returns the same *Kind for the same kind,
@@ -98,7 +97,7 @@ func (r *Registry) complete(m *meta.RESTMapping) (problem string) {
 	case m.Scope != nil:
 	case !r.Builtin().Recognizes(kind):
 		return "Scope is not set: set it to meta.RESTScopeNamespace, or to meta.RESTScopeRoot for a cluster-scoped resource"
-	case scope.IsCluster(kind.GroupKind()):
+	case IsCluster(kind.GroupKind()):
 		m.Scope = meta.RESTScopeRoot
 	default:
 		m.Scope = meta.RESTScopeNamespace
@@ -162,7 +161,7 @@ func (r *Registry) byKindLocked(gvk schema.GroupVersionKind) (*Kind, error) {
 	if k := r.known[gvk]; k != nil {
 		return k, nil
 	}
-	k := &Kind{GVK: gvk, Namespaced: !scope.IsCluster(gvk.GroupKind()), Review: isReview(gvk)}
+	k := &Kind{GVK: gvk, Namespaced: !IsCluster(gvk.GroupKind()), Review: isReview(gvk)}
 	k.GVR, _ = meta.UnsafeGuessKindToResource(gvk)
 	mapped := false
 	for _, m := range r.mappings {
@@ -226,6 +225,22 @@ func (r *Registry) servedLocked(gv schema.GroupVersion) map[string]*Kind {
 	}
 	r.resources[gv] = served
 	return served
+}
+
+// Discovery returns what an API server with these kinds returns for a group and version, sorted.
+func (r *Registry) Discovery(gv schema.GroupVersion) *metav1.APIResourceList {
+	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
+	for resource, k := range r.Served(gv) {
+		verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+		if k.Review {
+			verbs = metav1.Verbs{"create"}
+		}
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: resource, SingularName: strings.ToLower(k.GVK.Kind), Namespaced: k.Namespaced, Kind: k.GVK.Kind, Verbs: verbs,
+		})
+	}
+	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // Versions returns all groups and versions, the preferred version of each group first.
