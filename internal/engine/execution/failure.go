@@ -8,7 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/evidence"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
 	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
@@ -112,9 +112,9 @@ func (c *Case) evidence(f *Failure) *report.Evidence {
 	if f.evidence != nil {
 		return f.evidence
 	}
-	found := evidence.Of(evidence.Step{
+	found := explain.Of(explain.Step{
 		Number: f.step, Line: f.line, Action: f.action, Request: f.request, Result: f.result, Mismatches: f.mismatches, Expect: f.expect,
-	}, evidence.Options{
+	}, explain.Options{
 		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain, Secrets: c.secrets,
 	})
 	if f.request != nil {
