@@ -49,7 +49,7 @@ func (c comparison) missingPlugin(expect scenario.PluginCall, trace framework.Tr
 	var nearest []Mismatch
 	for index := from; index < len(trace); index++ {
 		if call := trace[index]; call.Plugin != nil && call.Plugin.Name == expect.Plugin {
-			differences := mismatches(c.judgePlugin(expect, call, path), &index)
+			differences := ofCall(c.judgePlugin(expect, call, path), index)
 			if nearest == nil || len(differences) < len(nearest) {
 				nearest = differences
 			}
@@ -88,9 +88,9 @@ func pluginCalled(call framework.Call) string {
 }
 
 // judgePlugin compares an expected call with a call of the same plugin.
-func (c comparison) judgePlugin(expect scenario.PluginCall, call framework.Call, path string) []match.Difference {
+func (c comparison) judgePlugin(expect scenario.PluginCall, call framework.Call, path string) []Mismatch {
 	p := call.Plugin
-	var found []match.Difference
+	var found []Mismatch
 	compare := func(checked bool, name string, expected, actual any) {
 		if checked {
 			found = append(found, c.Match(expected, actual, match.Key(path, name))...)
@@ -116,9 +116,9 @@ func (c comparison) judgePlugin(expect scenario.PluginCall, call framework.Call,
 
 // judgeChanged compares the paths of what a call changed. An expected path stands for the paths
 // below it.
-func (c comparison) judgeChanged(expect []string, p *framework.PluginCall, path string) []match.Difference {
-	differs := func(actual string) []match.Difference {
-		return []match.Difference{{Path: path, Expected: c.Show(expect), Actual: actual}}
+func (c comparison) judgeChanged(expect []string, p *framework.PluginCall, path string) []Mismatch {
+	differs := func(actual string) []Mismatch {
+		return []Mismatch{{Path: path, Expected: c.Show(expect), Actual: actual}}
 	}
 	if p.NotComparable != "" {
 		return differs("unknown: " + p.NotComparable)
@@ -150,7 +150,7 @@ func covers(path, other string) bool {
 }
 
 // judgeRefused compares a refusal with true, false, or {code, reason, message}.
-func (c comparison) judgeRefused(expect any, p *framework.PluginCall, path string) []match.Difference {
+func (c comparison) judgeRefused(expect any, p *framework.PluginCall, path string) []Mismatch {
 	if expect == nil {
 		return nil
 	}
@@ -162,10 +162,10 @@ func (c comparison) judgeRefused(expect any, p *framework.PluginCall, path strin
 		if p.Refused != nil {
 			actual = fmt.Sprintf("it refused the request: %d %s %s", p.Refused.Code, p.Refused.Reason, c.Show(p.Refused.Message))
 		}
-		return []match.Difference{{Path: path, Expected: c.Show(wanted), Actual: actual}}
+		return []Mismatch{{Path: path, Expected: c.Show(wanted), Actual: actual}}
 	}
 	if p.Refused == nil {
-		return []match.Difference{{Path: path, Expected: c.Describe(expect), Actual: "it did not refuse the request"}}
+		return []Mismatch{{Path: path, Expected: c.Describe(expect), Actual: "it did not refuse the request"}}
 	}
 	return c.Match(expect, map[string]any{
 		"code": int64(p.Refused.Code), "reason": p.Refused.Reason, "message": p.Refused.Message,

@@ -13,7 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
@@ -23,9 +23,9 @@ import (
 
 // configurations returns the webhook configurations and policies of the scenario and of --install, with their
 // positions: what it is given, and what its steps install and send.
-func (c *Case) configurations() []mistake.Manifest {
-	var all []mistake.Manifest
-	add := func(m mistake.Manifest) {
+func (c *Case) configurations() []explain.Manifest {
+	var all []explain.Manifest
+	add := func(m explain.Manifest) {
 		if kindOf(m.Object).Group == "admissionregistration.k8s.io" {
 			all = append(all, m)
 		}
@@ -57,8 +57,8 @@ func (c *Case) configurations() []mistake.Manifest {
 }
 
 // InProject returns how errors about a manifest of --install are written, with its name.
-func InProject(project *shipped.Project, index int, name string) mistake.Manifest {
-	return mistake.Manifest{
+func InProject(project *shipped.Project, index int, name string) explain.Manifest {
+	return explain.Manifest{
 		Object: project.Manifests[index].Object, Name: name,
 		At: func(field, message, hint string) *scenario.Error { return project.ErrorAt(index, field, message, hint) },
 		In: func(field string, at [2]int, message string) *scenario.Error {

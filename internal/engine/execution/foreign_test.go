@@ -146,7 +146,7 @@ func TestRefusedByForeign(t *testing.T) {
 					if !is {
 						continue
 					}
-					if got := c.Outcome(failure); got.Verdict != framework.Inconclusive || got.Reason != foreign.Error() || c.NothingAboutAdmission(failure) != "" {
+					if got := c.Outcome(failure); got.Verdict != framework.Inconclusive || got.Reason != foreign.Error() || failure.NothingAboutAdmission() != "" {
 						t.Errorf("got %s: %s, want inconclusive: %s, not repeated", got.Verdict, got.Reason, foreign)
 					}
 				}

@@ -40,7 +40,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 			return false, fmt.Errorf("read metric %s: %w", m.Name, err)
 		}
 		all = samples
-		mismatches = judge.Match(m.Samples, asList(samples, m.Labels), "samples", c.secrets)
+		mismatches = c.secrets.Matcher().Match(m.Samples, asList(samples, m.Labels), "samples")
 		return len(mismatches) == 0, nil
 	}
 	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, matches)
@@ -76,7 +76,7 @@ func admissionMetrics() []string {
 	return names
 }
 
-// unknownMetric returns a mistake.Error for an expectation that held and says nothing, because the metric, or
+// unknownMetric returns an explain.Mistake for an expectation that held and says nothing, because the metric, or
 // a label that it names, does not exist. All are all samples of the metric.
 func (c *Case) unknownMetric(m scenario.Metrics, all []framework.Sample) error {
 	at := c.path + ".metrics"

@@ -71,7 +71,7 @@ func (s Step) ofField(path string, trace framework.Trace, findings []reach.Findi
 	case got == (any)(match.Absent{}):
 		did = "removed"
 	}
-	return culprit{text: unseen(trace, findings, options) + " " + did + " object." + path}
+	return culprit{text: notObserved(trace, findings, options) + " " + did + " object." + path}
 }
 
 // valueAt returns the value of a field, or match.Absent.
@@ -160,8 +160,8 @@ func policies(names []string) string {
 	return "one of the policies " + strings.Join(names, ", ")
 }
 
-// unseen describes what can have changed a field that no call that was observed changed.
-func unseen(trace framework.Trace, findings []reach.Finding, options Options) string {
+// notObserved describes what can have changed a field that no call that was observed changed.
+func notObserved(trace framework.Trace, findings []reach.Finding, options Options) string {
 	others := []string{"the API server (defaults, for instance)"}
 	if len(trace.Plugins()) == 0 {
 		others = append(others, "an admission plugin (on envtest, --observe-plugins shows it)")
