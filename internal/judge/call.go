@@ -17,8 +17,12 @@ func (c comparison) judgeCall(expect scenario.Call, trace framework.Trace, index
 	if expect.Webhook != call.Webhook {
 		return ofCall(one(path, "a call of "+expect.Webhook, called(trace, index)), index)
 	}
+	if expect.Header != nil {
+		expect.Header = canonical(expect.Header)
+	}
+	expect.Webhook = "" // it is the same
 	var found []Mismatch
-	for _, field := range expectedFields(expect) {
+	for _, field := range fieldsOf(expect) {
 		if field.name != "phase" && !call.Observed { // the other fields are only known for calls that a Hook received
 			found = append(found, one(match.Key(path, field.name), c.Describe(field.value), "unknown: no Hook received the call, it is only inferred")...)
 			break
@@ -38,12 +42,8 @@ type namedField struct {
 	value any
 }
 
-// expectedFields returns the fields of an expected call that are set, besides the webhook.
-func expectedFields(expect scenario.Call) []namedField {
-	if expect.Header != nil {
-		expect.Header = canonical(expect.Header)
-	}
-	expect.Webhook = ""
+// fieldsOf returns the fields of an expectation that are set, in the order of the type.
+func fieldsOf(expect any) []namedField {
 	var fields []namedField
 	for i, value := 0, reflect.ValueOf(expect); i < value.NumField(); i++ {
 		if name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ","); !value.Field(i).IsZero() {

@@ -90,27 +90,24 @@ func pluginCalled(call framework.Call) string {
 // judgePlugin compares an expected call with a call of the same plugin.
 func (c comparison) judgePlugin(expect scenario.PluginCall, call framework.Call, path string) []Mismatch {
 	p := call.Plugin
-	var found []Mismatch
-	compare := func(checked bool, name string, expected, actual any) {
-		if checked {
-			found = append(found, c.Match(expected, actual, match.Key(path, name))...)
-		}
-	}
-	handled := expect.Handled == nil || *expect.Handled
-	if handled != p.Handled {
+	if handled := expect.Handled == nil || *expect.Handled; handled != p.Handled {
 		return c.Match(handled, p.Handled, match.Key(path, "handled"))
 	}
-	compare(expect.Phase != "", "phase", expect.Phase, string(call.Phase))
-	if expect.Round != nil {
-		compare(true, "round", int64(*expect.Round), int64(p.Round))
+	seen := map[string]any{
+		"phase": string(call.Phase), "round": p.Round, "operation": p.Operation, "resource": p.Resource, "subresource": p.Subresource,
 	}
-	compare(expect.Operation != "", "operation", expect.Operation, p.Operation)
-	compare(expect.Resource != "", "resource", expect.Resource, p.Resource)
-	compare(expect.Subresource != "", "subresource", expect.Subresource, p.Subresource)
-	if expect.Changed != nil {
-		found = append(found, c.judgeChanged(expect.Changed, p, match.Key(path, "changed"))...)
+	var found []Mismatch
+	for _, field := range fieldsOf(expect) {
+		switch here := match.Key(path, field.name); field.name {
+		case "plugin", "handled":
+		case "changed":
+			found = append(found, c.judgeChanged(expect.Changed, p, here)...)
+		case "refused":
+			found = append(found, c.judgeRefused(expect.Refused, p, here)...)
+		default:
+			found = append(found, c.Match(field.value, seen[field.name], here)...)
+		}
 	}
-	found = append(found, c.judgeRefused(expect.Refused, p, match.Key(path, "refused"))...)
 	return found
 }
 
@@ -151,9 +148,6 @@ func covers(path, other string) bool {
 
 // judgeRefused compares a refusal with true, false, or {code, reason, message}.
 func (c comparison) judgeRefused(expect any, p *framework.PluginCall, path string) []Mismatch {
-	if expect == nil {
-		return nil
-	}
 	if wanted, ok := expect.(bool); ok {
 		if wanted == (p.Refused != nil) {
 			return nil

@@ -117,22 +117,13 @@ func (c *Case) missing(ctx context.Context, of schema.GroupVersion, path []any, 
 
 // unknownField returns the error of a field that an expectation assumes.
 func (c *Case) unknownField(at string, assumed match.Assumption, names, kinds []string) *scenario.Error {
-	field := ""
-	for _, step := range assumed.Written {
-		switch step := step.(type) {
-		case string:
-			field = match.Key(field, step)
-		case int:
-			field = match.Index(field, step)
-		}
-	}
 	name := fmt.Sprint(assumed.Field[len(assumed.Field)-1])
 	hint := cmp.Or(strings.TrimPrefix(suggest.DidYouMean(name, names), "; "), "check its name and indentation")
 	in := strings.Replace(strings.TrimPrefix(at, c.path+"."), ".inOrder[", "[", 1)
 	if c.Scenario.IsPolicyTest() {
 		in = "mutated" // the only expectation of a PolicyTest that has fields of objects
 	}
-	return c.Scenario.ErrorAt(at, field, fmt.Sprintf("unknown field %q in %s; expected a field of the API server's %s, because the expectation holds without such a field",
+	return c.Scenario.ErrorAt(at, assumed.Written.String(), fmt.Sprintf("unknown field %q in %s; expected a field of the API server's %s, because the expectation holds without such a field",
 		name, in, strings.Join(kinds, " or ")), hint)
 }
 

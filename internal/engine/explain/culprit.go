@@ -45,16 +45,17 @@ func (s Step) culprits(trace framework.Trace, findings []reach.Finding, options 
 
 // ofField returns what last changed a field of the object: a patch of a webhook, a plugin, or what is not observed.
 func (s Step) ofField(path string, trace framework.Trace, findings []reach.Finding, options Options) culprit {
-	for i := len(trace) - 1; i >= 0; i-- {
+	pointer := pointerOf(path)
+	for i := len(trace) - 1; i >= 0 && pointer != ""; i-- {
 		call := &trace[i]
-		if p := call.Plugin; p != nil && !callsWebhooks(p.Name) && slices.ContainsFunc(p.Changed, func(changed string) bool { return touches(match.Pointer(changed), path) }) {
+		if p := call.Plugin; p != nil && !callsWebhooks(p.Name) && slices.ContainsFunc(p.Changed, func(changed string) bool { return touches(pointerOf(changed), pointer) }) {
 			by := fmt.Sprintf("plugin %q", p.Name)
 			if names := mutating(findings); p.Name == "MutatingAdmissionPolicy" && len(names) > 0 {
 				by = policies(names)
 			}
 			return culprit{by + " changed object." + path, call}
 		}
-		if operation, did := s.changes(*call, path); did != "" {
+		if operation, did := s.changes(*call, pointer); did != "" {
 			return culprit{fmt.Sprintf("webhook %q: its patch (%s) %s object.%s", call.Webhook, options.Secrets.Matcher().Cut(operation), did, path), call}
 		}
 	}
@@ -86,7 +87,7 @@ func valueAt(object map[string]any, path string) any {
 // changes returns the last operation of the patch of a call that changes a field of the object of the request,
 // "replace /spec/containers", and what it did, or "". An operation that adds a map is not the cause of a field that is
 // missing in it.
-func (s Step) changes(call framework.Call, path string) (operation, did string) {
+func (s Step) changes(call framework.Call, pointer string) (operation, did string) {
 	patch, _ := call.Response["patch"].([]any)
 	if call.Plugin != nil || call.Response["allowed"] != true || !s.about(call) {
 		return "", ""
@@ -95,10 +96,10 @@ func (s Step) changes(call framework.Call, path string) (operation, did string) 
 		fields, _ := item.(map[string]any)
 		target, _ := fields["path"].(string)
 		value, ofMap := fields["value"].(map[string]any)
-		rest, below := strings.CutPrefix(match.Pointer(path), target)
+		rest, below := strings.CutPrefix(pointer, target)
 		did := "changed"
 		switch {
-		case !touches(target, path), fields["op"] == "add" && ofMap && below && rest != "" && !isItem(target) && lacks(value, rest):
+		case !touches(target, pointer), fields["op"] == "add" && ofMap && below && rest != "" && !isItem(target) && lacks(value, rest):
 			continue
 		case fields["op"] == "remove":
 			did = "removed"
@@ -132,9 +133,15 @@ func (s Step) about(call framework.Call) bool {
 		(!known || match.Equal(kind, requestKind))
 }
 
-// touches reports whether a JSON pointer and a path contain each other. The item "-" can be any.
-func touches(pointer, path string) bool {
-	a, b := strings.Split(pointer, "/"), strings.Split(match.Pointer(path), "/")
+// pointerOf returns a path as a JSON pointer.
+func pointerOf(path string) string {
+	steps, _ := match.ParsePath(path) // an API server can name a field in another way
+	return steps.Pointer()
+}
+
+// touches reports whether two JSON pointers contain each other. The item "-" can be any.
+func touches(pointer, other string) bool {
+	a, b := strings.Split(pointer, "/"), strings.Split(other, "/")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] && a[i] != "-" {
 			return false
