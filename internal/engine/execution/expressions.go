@@ -14,8 +14,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/explain"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -25,32 +23,16 @@ import (
 // positions: what it is given, and what its steps install and send.
 func (c *Case) configurations() []explain.Manifest {
 	var all []explain.Manifest
-	add := func(m explain.Manifest) {
-		if kindOf(m.Object).Group == "admissionregistration.k8s.io" {
-			all = append(all, m)
+	for _, m := range c.manifests() {
+		if kindOf(m.object).Group == "admissionregistration.k8s.io" {
+			all = append(all, c.errorsOf(m.path, m.object))
 		}
 	}
-	for i, manifest := range c.Given {
-		add(c.errorsOf(fmt.Sprintf("given[%d]", i), manifest))
-	}
-	_ = requests.EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error { // it returns no error
-		step, err := placeholder.Replace(raw, c.lookup)
-		if err != nil {
-			step = raw // a placeholder of a result
-		}
-		for i, manifest := range step.Install {
-			add(c.errorsOf(fmt.Sprintf("%s.install[%d]", where, i), manifest))
-		}
-		for name, manifest := range map[string]map[string]any{"create": step.Create, "update": step.Update, "apply": step.Apply} {
-			if manifest != nil {
-				add(c.errorsOf(where+"."+name, manifest))
-			}
-		}
-		return nil
-	})
 	if c.project != nil {
 		for i, m := range c.project.Manifests {
-			add(InProject(c.project, i, object.Describe(m.Object)))
+			if kindOf(m.Object).Group == "admissionregistration.k8s.io" {
+				all = append(all, InProject(c.project, i, object.Describe(m.Object)))
+			}
 		}
 	}
 	return all

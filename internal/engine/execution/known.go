@@ -15,8 +15,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/explain"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/fields"
 	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/suggest"
@@ -161,26 +159,4 @@ func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind sc
 		return nil
 	}
 	return missing
-}
-
-// groups returns the groups of the CustomResourceDefinitions and APIServices that the scenario is given, and of
-// those that its steps write.
-func (c *Case) groups() (given, written []string) {
-	add := func(groups []string, manifests []map[string]any) []string {
-		for _, manifest := range manifests {
-			spec, _ := manifest["spec"].(map[string]any)
-			if group, ok := spec["group"].(string); ok && (manifest["kind"] == "CustomResourceDefinition" || manifest["kind"] == "APIService") {
-				groups = append(groups, group)
-			}
-		}
-		return groups
-	}
-	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
-		manifests := append(slices.Clone(step.Install), step.Create, step.Update, step.Apply)
-		if replaced, err := placeholder.Replace(manifests, c.lookup); err == nil {
-			written = add(written, replaced)
-		}
-		return nil
-	})
-	return add(nil, c.Given), written
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/judge"
 )
 
@@ -73,23 +71,11 @@ type webhook struct {
 	atOnce  bool          // a Hook serves it, and answers without a delay or a fault
 }
 
-// manifests returns what the scenario gives and what its steps install.
-func (c *Case) manifests() []map[string]any {
-	all := slices.Clone(c.Scenario.Spec.Given)
-	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
-		all = append(all, step.Install...)
-		return nil
-	})
-	return all
-}
-
 // webhooks returns the webhooks of the scenario.
 func (c *Case) webhooks() (all []webhook) {
 	scripts := c.currentScripts()
-	for _, manifest := range c.manifests() {
-		items, _ := manifest["webhooks"].([]any)
-		for _, item := range items {
-			fields, _ := item.(map[string]any)
+	for _, m := range c.manifests() {
+		for _, fields := range webhooksOf(m.object) {
 			one := webhook{ignored: fields["failurePolicy"] == "Ignore", limit: defaultTimeout}
 			one.name, _ = fields["name"].(string)
 			if seconds, ok := fields["timeoutSeconds"].(int64); ok {

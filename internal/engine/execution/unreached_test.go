@@ -82,7 +82,7 @@ func TestUnreachedHook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := caseOn(&answeringSandbox{result: test.result, server: server})
-			c.Scenario.Spec.Given = []map[string]any{{"webhooks": []any{
+			c.Given = []map[string]any{{"webhooks": []any{
 				map[string]any{"name": "silent.example.com", "failurePolicy": cmp.Or(test.policy, "Ignore"), "timeoutSeconds": int64(2), "clientConfig": test.clientConfig},
 			}}}
 			c.scripts = map[string]hook.Script{"silent.example.com": {Replies: []hook.Reply{{Delay: hook.Duration(test.delay)}}}}
