@@ -125,17 +125,11 @@ func asList(samples []framework.Sample, with map[string]string) []any {
 	slices.SortFunc(selected, func(a, b framework.Sample) int { return strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)) })
 	out := make([]any, 0, len(selected))
 	for _, s := range selected {
-		labels := map[string]any{}
-		for name, value := range s.Labels {
-			labels[name] = value
-		}
+		labels := map[string]string{}
+		maps.Copy(labels, s.Labels)
 		sample := map[string]any{"labels": labels, "value": s.Value}
 		if s.Buckets != nil {
-			bounds := []any{}
-			for _, bound := range s.Buckets {
-				bounds = append(bounds, bound)
-			}
-			sample["buckets"] = bounds
+			sample["buckets"] = s.Buckets
 		}
 		out = append(out, sample)
 	}

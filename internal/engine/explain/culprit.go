@@ -103,7 +103,7 @@ func (s Step) changes(call framework.Call, pointer string) (operation, did strin
 			continue
 		case fields["op"] == "remove":
 			did = "removed"
-		case fields["op"] == "add" && below && rest == "":
+		case fields["op"] == "add" && below && (rest == "" || ofMap && !lacks(value, rest)):
 			did = "added"
 		}
 		return fmt.Sprintf("%v %s", fields["op"], target), did
