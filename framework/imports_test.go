@@ -18,14 +18,14 @@ func layers() [][]string {
 		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer"},
-		{"framework/internal/plugintrace", "internal/engine/infrastructure", "framework/scenario/internal/files", "internal/rule"},
+		{"framework/internal/plugintrace", "framework/scenario/internal/files", "internal/rule"},
 		{
 			"framework/hook", "internal/apiserver/client", "framework/envtest", "internal/program", "framework/kind",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/journal", "internal/apiserver/rights", "framework/matchers", "internal/review", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
-		{"internal/doctor", "internal/apiserver/removal", "internal/target/targettest", "suites/webhook/internal/check", "internal/engine/evidence", "internal/profile", "suites/contract/internal/rules"},
+		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/journal", "internal/apiserver/rights", "framework/matchers", "internal/review", "framework/harness/builtin", "internal/engine/requests", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/doctor", "internal/apiserver/removal", "internal/target/targettest", "suites/webhook/internal/check", "internal/profile", "suites/contract/internal/rules", "internal/engine/explain"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
@@ -81,7 +81,7 @@ func libraries() map[string][]string {
 		"github.com/google/go-containerregistry": {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":         {},
-		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policymutants"},
+		"gopkg.in/evanphx/json-patch.v4", "framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policymutants"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
 		"github.com/google/cel-go":               {"internal/celtext", "internal/policymutants", "suites/policy/internal/check"},
 		"k8s.io/kube-openapi":                    {"framework/reach"},
@@ -230,7 +230,7 @@ func TestViolationsAreFound(t *testing.T) {
 		"internal/providers": "sigs.k8s.io/kind/pkg/cluster",
 		"framework/new":      "fmt",
 
-		"internal/engine/evidence": module + "/internal/apiserver/client",
+		"internal/engine/explain": module + "/internal/apiserver/client",
 
 		"internal/engine/execution": module + "/internal/apiserver",
 	} {

@@ -26,12 +26,9 @@ func (t *Target) Explain(ctx context.Context, id string, request framework.Reque
 	if request.Operation() == "" {
 		return nil, nil
 	}
-	res, err := t.client.Resources.Of(request.Kind)
-	if err != nil {
-		return nil, err
-	}
 	manifests := t.installer.Given(id)
 	if id == "" {
+		var err error
 		if manifests, err = t.Foreign(ctx); err != nil {
 			return nil, err
 		}
@@ -39,37 +36,26 @@ func (t *Target) Explain(ctx context.Context, id string, request framework.Reque
 	if len(manifests) == 0 {
 		return nil, nil
 	}
-	admission, err := reach.New(manifests)
+	a, admission, err := t.ask(ctx, manifests, request.Kind)
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{target: t, kept: request.Verb != framework.VerbDelete && result.Allowed() && !request.DryRun}
-	if err := a.discover(ctx, res); err != nil {
-		return nil, err
-	}
-	return admission.Explain(ctx, t.reachRequest(ctx, a, res, request, result), a)
+	a.kept = request.Verb != framework.VerbDelete && result.Allowed() && !request.DryRun
+	return admission.Explain(ctx, a.request(ctx, request, result), a)
 }
 
 // TypeCheck returns what the type check of Kubernetes says about the policies of the Sandbox with that ID,
 // for the kind of object of a Request. It returns an error if the API server has no schema for it.
 func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Request) ([]reach.TypeWarning, error) {
-	res, err := t.client.Resources.Of(request.Kind)
+	a, admission, err := t.ask(ctx, t.installer.Given(id), request.Kind)
 	if err != nil {
-		return nil, err
-	}
-	admission, err := reach.New(t.installer.Given(id))
-	if err != nil {
-		return nil, err
-	}
-	a := &asked{target: t}
-	if err := a.discover(ctx, res); err != nil {
 		return nil, err
 	}
 	discoverer, err := t.client.Discovery(ctx)
 	if err != nil {
 		return nil, err
 	}
-	of := reach.Checked{Kind: a.KindFor(res.GroupVersionResource, request.Subresource), Resources: a, Client: discoverer}
+	of := reach.Checked{Kind: a.KindFor(a.res.GroupVersionResource, request.Subresource), Resources: a, Client: discoverer}
 	for _, definition := range a.definitions {
 		crd := unstructured.Unstructured{Object: definition}
 		of.Version = fmt.Sprintf("%s/%d", crd.GetUID(), crd.GetGeneration())
@@ -77,28 +63,36 @@ func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Req
 	return t.types.Check(admission, of)
 }
 
-// discover reads which resources are equivalent.
-func (a *asked) discover(ctx context.Context, res client.Resource) error {
-	lists, err := a.target.client.ResourceLists(ctx)
+// ask returns what manifests are of, and the cluster for Requests for a kind: it reads which resources are equivalent.
+func (t *Target) ask(ctx context.Context, manifests []map[string]any, kind schema.GroupVersionKind) (*asked, *reach.Admission, error) {
+	admission, err := reach.New(manifests)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	crds, err := a.target.client.Resources.Of(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	a := &asked{target: t}
+	if a.res, err = t.client.Resources.Of(kind); err != nil {
+		return nil, nil, err
+	}
+	lists, err := t.client.ResourceLists(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	crds, err := t.client.Resources.Of(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	if err == nil {
-		if crd, err := a.target.client.Get(ctx, client.Object{Resource: crds, Name: res.GroupResource().String()}); err == nil {
+		if crd, err := t.client.Get(ctx, client.Object{Resource: crds, Name: a.res.GroupResource().String()}); err == nil {
 			a.definitions = append(a.definitions, crd.Object)
 		}
 	}
 	a.EquivalentResourceMapper = reach.NewMapper(lists, a.definitions...)
-	return nil
+	return a, admission, nil
 }
 
-// reachRequest returns a Request as admission saw it, as far as that is known: from the last call of a
+// request returns a Request as admission saw it, as far as that is known: from the last call of a
 // Hook, or else from the response and the API server.
-func (t *Target) reachRequest(ctx context.Context, a *asked, res client.Resource, request framework.Request, result framework.Result) reach.Request {
+func (a *asked) request(ctx context.Context, request framework.Request, result framework.Result) reach.Request {
 	out := reach.Request{
-		Operation: request.Operation(), Resource: res.GroupVersionResource, Subresource: request.Subresource, Kind: a.KindFor(res.GroupVersionResource, request.Subresource),
-		Namespace: request.Namespace, Name: request.Name, DryRun: request.DryRun, WebhooksForReviews: t.installer.WebhooksForReviews,
+		Operation: request.Operation(), Resource: a.res.GroupVersionResource, Subresource: request.Subresource, Kind: a.KindFor(a.res.GroupVersionResource, request.Subresource),
+		Namespace: request.Namespace, Name: request.Name, DryRun: request.DryRun, WebhooksForReviews: a.target.installer.WebhooksForReviews,
 	}
 	if request.Verb == framework.VerbApply && result.Status.Code == 201 {
 		out.Operation = "CREATE"
@@ -107,7 +101,7 @@ func (t *Target) reachRequest(ctx context.Context, a *asked, res client.Resource
 		out.User = *request.User
 		out.User.Groups = append(slices.Clone(request.User.Groups), "system:authenticated")
 	} else {
-		out.User = t.client.User(ctx)
+		out.User = a.target.client.User(ctx)
 	}
 	if seen := lastCall(result.Trace, out); seen != nil {
 		out.Object, _ = seen["object"].(map[string]any)
@@ -115,7 +109,7 @@ func (t *Target) reachRequest(ctx context.Context, a *asked, res client.Resource
 		out.Options, _ = seen["options"].(map[string]any)
 		return out
 	}
-	a.readObjects(ctx, res, request, result, &out)
+	a.readObjects(ctx, request, result, &out)
 	return out
 }
 
@@ -146,6 +140,8 @@ func lastCall(trace framework.Trace, want reach.Request) map[string]any {
 type asked struct {
 	runtime.EquivalentResourceMapper
 	target *Target
+	// res is the resource of the request.
+	res client.Resource
 	// definitions has the CustomResourceDefinition of the resource, if there is one.
 	definitions []map[string]any
 	// kept is true if the API server has the new object of the request.

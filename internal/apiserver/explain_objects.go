@@ -20,13 +20,13 @@ import (
 // readObjects sets the objects of a request of which no Hook saw a call: from the request, from the
 // response and from the API server. Defaults that the API server sets and changes by webhooks are
 // missing in the new object of a request that was refused.
-func (a *asked) readObjects(ctx context.Context, res client.Resource, request framework.Request, result framework.Result, out *reach.Request) {
+func (a *asked) readObjects(ctx context.Context, request framework.Request, result framework.Result, out *reach.Request) {
 	if out.Operation == "CONNECT" {
 		out.Object = map[string]any{"apiVersion": out.Kind.GroupVersion().String(), "kind": out.Kind.Kind}
 		return
 	}
 	sent := (framework.Result{Object: request.Object}).Fields()
-	if request.Verb == framework.VerbApply && !result.Allowed() && a.missing(ctx, res, *out) {
+	if request.Verb == framework.VerbApply && !result.Allowed() && a.missing(ctx, *out) {
 		out.Operation, out.Object = "CREATE", sent
 		return
 	}
@@ -35,7 +35,7 @@ func (a *asked) readObjects(ctx context.Context, res client.Resource, request fr
 	}
 	if out.Operation != "CREATE" {
 		var err error
-		if out.OldObject, err = a.oldObject(ctx, res, *out); err != nil {
+		if out.OldObject, err = a.oldObject(ctx, *out); err != nil {
 			out.NotKnown = "the old object is unknown: " + err.Error()
 			return
 		}
@@ -56,14 +56,14 @@ func (a *asked) readObjects(ctx context.Context, res client.Resource, request fr
 }
 
 // missing reports whether the object of a request does not exist.
-func (a *asked) missing(ctx context.Context, res client.Resource, request reach.Request) bool {
-	_, err := a.target.client.Get(ctx, client.Object{Resource: res, Namespace: request.Namespace, Name: request.Name})
+func (a *asked) missing(ctx context.Context, request reach.Request) bool {
+	_, err := a.target.client.Get(ctx, client.Object{Resource: a.res, Namespace: request.Namespace, Name: request.Name})
 	return apierrors.IsNotFound(err)
 }
 
 // oldObject returns the object as it was before an update or a delete: as it is, if the request did
 // not change it, or as it was at the resource version before the new one.
-func (a *asked) oldObject(ctx context.Context, res client.Resource, request reach.Request) (map[string]any, error) {
+func (a *asked) oldObject(ctx context.Context, request reach.Request) (map[string]any, error) {
 	if request.Name == "" {
 		return nil, errors.New("the request is for several objects")
 	}
@@ -72,7 +72,7 @@ func (a *asked) oldObject(ctx context.Context, res client.Resource, request reac
 	if request.Kind != parent && !scale {
 		return nil, fmt.Errorf("subresource %s has its own kind, %s", request.Subresource, request.Kind.Kind)
 	}
-	o := client.Object{Resource: res, Namespace: request.Namespace, Name: request.Name}
+	o := client.Object{Resource: a.res, Namespace: request.Namespace, Name: request.Name}
 	if !a.kept {
 		var subresources []string
 		if scale {

@@ -15,7 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
-	"github.com/admissiontest/admissiontest/internal/engine/unseen"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -125,8 +125,8 @@ func (r *groupRun) endForeign(setups []*execution.Setup) {
 }
 
 // unseen returns the webhooks under test of a scenario whose calls no Hook receives.
-func (r *groupRun) unseen(s scenario.Scenario) unseen.Webhooks {
-	return unseen.Of(s, unseen.Options{
+func (r *groupRun) unseen(s scenario.Scenario) explain.Unseen {
+	return explain.UnseenOf(s, explain.UnseenOptions{
 		Endpoints: r.options.Endpoints, Installed: r.options.Install.Objects(),
 		URLs: slices.Contains(r.target.Info().Capabilities, framework.CapabilityCredentials),
 	})
@@ -156,11 +156,11 @@ func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
 }
 
 // noteNotSeen notes for the report the webhooks whose calls no Hook receives.
-func (r *run) noteNotSeen(of unseen.Webhooks) {
+func (r *run) noteNotSeen(of explain.Unseen) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.notSeen == nil {
-		r.notSeen = unseen.Webhooks{}
+		r.notSeen = explain.Unseen{}
 	}
 	maps.Copy(r.notSeen, of)
 }
@@ -368,7 +368,7 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 			return
 		}
 		outcome = c.Outcome(failure)
-		if cause := c.NothingAboutAdmission(failure); cause != "" {
+		if cause := failure.NothingAboutAdmission(); cause != "" {
 			w.repeatFailed(c, failure, cause)
 			return
 		}

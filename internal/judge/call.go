@@ -2,6 +2,8 @@ package judge
 
 import (
 	"net/textproto"
+	"reflect"
+	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -13,30 +15,25 @@ import (
 func (c comparison) judgeCall(expect scenario.Call, trace framework.Trace, index int, path string) []Mismatch {
 	call := trace[index]
 	if expect.Webhook != call.Webhook {
-		return []Mismatch{{Path: path, Expected: "a call of " + expect.Webhook, Actual: called(trace, index), Call: &index}}
+		return ofCall(one(path, "a call of "+expect.Webhook, called(trace, index)), index)
 	}
-	fields := expectedFields(expect)
-	seen := c.seen[index]
-	var found []match.Difference
-	if expect.Phase != "" {
-		found = append(found, c.Match(expect.Phase, seen["phase"], match.Key(path, "phase"))...)
+	if expect.Header != nil {
+		expect.Header = canonical(expect.Header)
 	}
-	if len(fields) > 0 && !call.Observed {
-		found = append(found, match.Difference{
-			Path:     match.Key(path, fields[0].name),
-			Expected: c.Describe(fields[0].value),
-			Actual:   "unknown: no Hook received the call, it is only inferred",
-		})
-		return mismatches(found, &index)
-	}
-	for _, field := range fields {
+	expect.Webhook = "" // it is the same
+	var found []Mismatch
+	for _, field := range fieldsOf(expect) {
+		if field.name != "phase" && !call.Observed { // the other fields are only known for calls that a Hook received
+			found = append(found, one(match.Key(path, field.name), c.Describe(field.value), "unknown: no Hook received the call, it is only inferred")...)
+			break
+		}
 		var actual any = match.Absent{}
-		if value, ok := seen[field.name]; ok {
+		if value, ok := c.seen[index][field.name]; ok {
 			actual = value
 		}
 		found = append(found, c.Match(field.value, actual, match.Key(path, field.name))...)
 	}
-	return mismatches(found, &index)
+	return ofCall(found, index)
 }
 
 // namedField is a field of an expected call that is set.
@@ -45,30 +42,14 @@ type namedField struct {
 	value any
 }
 
-// expectedFields returns the set fields that are only known for calls that a Hook received.
-func expectedFields(expect scenario.Call) []namedField {
+// fieldsOf returns the fields of an expectation that are set, in the order of the type.
+func fieldsOf(expect any) []namedField {
 	var fields []namedField
-	add := func(set bool, name string, value any) {
-		if set {
-			fields = append(fields, namedField{name, value})
+	for i, value := 0, reflect.ValueOf(expect); i < value.NumField(); i++ {
+		if name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ","); !value.Field(i).IsZero() {
+			fields = append(fields, namedField{name, value.Field(i).Interface()})
 		}
 	}
-	add(expect.Review != nil, "review", expect.Review)
-	add(expect.Request != nil, "request", expect.Request)
-	add(expect.Query != nil, "query", expect.Query)
-	add(expect.Header != nil, "header", canonical(expect.Header))
-	add(expect.Method != "", "method", expect.Method)
-	add(expect.Path != nil, "path", expect.Path)
-	add(expect.Proto != nil, "proto", expect.Proto)
-	add(expect.ServerName != nil, "serverName", expect.ServerName)
-	add(expect.Protocols != nil, "protocols", expect.Protocols)
-	add(expect.ClientCertificate != nil, "clientCertificate", expect.ClientCertificate)
-	add(expect.Connection != nil, "connection", expect.Connection)
-	add(expect.Response != nil, "response", expect.Response)
-	add(expect.Code != nil, "code", expect.Code)
-	add(expect.LatencyMillis != nil, "latencyMillis", expect.LatencyMillis)
-	add(expect.RequestBytes != nil, "requestBytes", expect.RequestBytes)
-	add(expect.ResponseBytes != nil, "responseBytes", expect.ResponseBytes)
 	return fields
 }
 

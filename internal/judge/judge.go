@@ -63,11 +63,6 @@ func compare(secrets *redact.Set) comparison {
 	return comparison{Matcher: secrets.Matcher(), secrets: secrets}
 }
 
-// mismatches compares an actual value with an expected one.
-func (c comparison) mismatches(expected, actual any, path string) []Mismatch {
-	return mismatches(c.Match(expected, actual, path), nil)
-}
-
 func (c comparison) judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	var found []Mismatch
 	if allowed, checked := expectsAllowed(expect); checked && (allowed != got.Allowed() || got.Status.Code == 0) {
@@ -93,7 +88,7 @@ func (c comparison) judgeStatus(expect *scenario.Expectation, got framework.Resu
 		if got.Status.Details != nil {
 			details = got.Status.Details
 		}
-		found = append(found, c.mismatches(expect.Details, details, "details")...)
+		found = append(found, c.Match(expect.Details, details, "details")...)
 	}
 	return found
 }
@@ -129,10 +124,10 @@ func (c comparison) judgeObject(expect, got map[string]any) []Mismatch {
 		return nil
 	}
 	if got != nil {
-		return c.mismatches(expect, c.secrets.Fields(got), "object")
+		return c.Match(expect, c.secrets.Fields(got), "object")
 	}
 	if _, _, operator := match.Operator(expect); operator {
-		return c.mismatches(expect, match.Absent{}, "object")
+		return c.Match(expect, match.Absent{}, "object")
 	}
 	return one("object", c.Show(expect), "no object in the response")
 }
@@ -143,9 +138,9 @@ func (c comparison) judgeWarnings(expect *scenario.Expectation, got []string) []
 	case expect.Warnings == nil:
 		return nil
 	case expect.PolicyErrors && operator != "$not": // no warning of a policy is also no error of one
-		return c.mismatches(expect.Warnings, markWarnings(got), "warnings")
+		return c.Match(expect.Warnings, markWarnings(got), "warnings")
 	default:
-		return c.mismatches(expect.Warnings, list(got), "warnings")
+		return c.Match(expect.Warnings, list(got), "warnings")
 	}
 }
 
@@ -169,7 +164,7 @@ func (c comparison) judgeAudit(expect *scenario.Expectation, got *framework.Audi
 	if got.ResponseObject != nil {
 		event["responseObject"] = got.ResponseObject
 	}
-	return c.mismatches(expect.Audit, c.secrets.Fields(event), "audit")
+	return c.Match(expect.Audit, c.secrets.Fields(event), "audit")
 }
 
 // list returns texts as a JSON list. It is never nil: no warnings are an empty list, not null.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/internal/golden"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -297,18 +296,5 @@ func TestJudgeLeavesTheTraceAlone(t *testing.T) {
 	judge.Judge(expect, got, nil)
 	if after := fmt.Sprintf("%v %v", got, *expect.Calls); after != before {
 		t.Errorf("got %s, want %s", after, before)
-	}
-}
-
-func TestMatchAlone(t *testing.T) {
-	if found := judge.Match(m{"a": m{"$not": 1}}, m{"a": 2}, "object", nil); found != nil {
-		t.Errorf("got %v, want none", found)
-	}
-	want := []judge.Mismatch{{Path: "object.a", Expected: "a value that is not 1", Actual: "1"}}
-	if diff := cmp.Diff(want, judge.Match(m{"a": m{"$not": 1}}, m{"a": 1}, "object", nil)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if judge.ValidateOperators(m{"$nope": 1}) == nil || judge.ValidateOperators(m{"$not": 1}) != nil {
-		t.Error("ValidateOperators is not match's")
 	}
 }

@@ -49,7 +49,7 @@ func (c comparison) missingPlugin(expect scenario.PluginCall, trace framework.Tr
 	var nearest []Mismatch
 	for index := from; index < len(trace); index++ {
 		if call := trace[index]; call.Plugin != nil && call.Plugin.Name == expect.Plugin {
-			differences := mismatches(c.judgePlugin(expect, call, path), &index)
+			differences := ofCall(c.judgePlugin(expect, call, path), index)
 			if nearest == nil || len(differences) < len(nearest) {
 				nearest = differences
 			}
@@ -88,37 +88,34 @@ func pluginCalled(call framework.Call) string {
 }
 
 // judgePlugin compares an expected call with a call of the same plugin.
-func (c comparison) judgePlugin(expect scenario.PluginCall, call framework.Call, path string) []match.Difference {
+func (c comparison) judgePlugin(expect scenario.PluginCall, call framework.Call, path string) []Mismatch {
 	p := call.Plugin
-	var found []match.Difference
-	compare := func(checked bool, name string, expected, actual any) {
-		if checked {
-			found = append(found, c.Match(expected, actual, match.Key(path, name))...)
-		}
-	}
-	handled := expect.Handled == nil || *expect.Handled
-	if handled != p.Handled {
+	if handled := expect.Handled == nil || *expect.Handled; handled != p.Handled {
 		return c.Match(handled, p.Handled, match.Key(path, "handled"))
 	}
-	compare(expect.Phase != "", "phase", expect.Phase, string(call.Phase))
-	if expect.Round != nil {
-		compare(true, "round", int64(*expect.Round), int64(p.Round))
+	seen := map[string]any{
+		"phase": string(call.Phase), "round": p.Round, "operation": p.Operation, "resource": p.Resource, "subresource": p.Subresource,
 	}
-	compare(expect.Operation != "", "operation", expect.Operation, p.Operation)
-	compare(expect.Resource != "", "resource", expect.Resource, p.Resource)
-	compare(expect.Subresource != "", "subresource", expect.Subresource, p.Subresource)
-	if expect.Changed != nil {
-		found = append(found, c.judgeChanged(expect.Changed, p, match.Key(path, "changed"))...)
+	var found []Mismatch
+	for _, field := range fieldsOf(expect) {
+		switch here := match.Key(path, field.name); field.name {
+		case "plugin", "handled":
+		case "changed":
+			found = append(found, c.judgeChanged(expect.Changed, p, here)...)
+		case "refused":
+			found = append(found, c.judgeRefused(expect.Refused, p, here)...)
+		default:
+			found = append(found, c.Match(field.value, seen[field.name], here)...)
+		}
 	}
-	found = append(found, c.judgeRefused(expect.Refused, p, match.Key(path, "refused"))...)
 	return found
 }
 
 // judgeChanged compares the paths of what a call changed. An expected path stands for the paths
 // below it.
-func (c comparison) judgeChanged(expect []string, p *framework.PluginCall, path string) []match.Difference {
-	differs := func(actual string) []match.Difference {
-		return []match.Difference{{Path: path, Expected: c.Show(expect), Actual: actual}}
+func (c comparison) judgeChanged(expect []string, p *framework.PluginCall, path string) []Mismatch {
+	differs := func(actual string) []Mismatch {
+		return []Mismatch{{Path: path, Expected: c.Show(expect), Actual: actual}}
 	}
 	if p.NotComparable != "" {
 		return differs("unknown: " + p.NotComparable)
@@ -150,10 +147,7 @@ func covers(path, other string) bool {
 }
 
 // judgeRefused compares a refusal with true, false, or {code, reason, message}.
-func (c comparison) judgeRefused(expect any, p *framework.PluginCall, path string) []match.Difference {
-	if expect == nil {
-		return nil
-	}
+func (c comparison) judgeRefused(expect any, p *framework.PluginCall, path string) []Mismatch {
 	if wanted, ok := expect.(bool); ok {
 		if wanted == (p.Refused != nil) {
 			return nil
@@ -162,10 +156,10 @@ func (c comparison) judgeRefused(expect any, p *framework.PluginCall, path strin
 		if p.Refused != nil {
 			actual = fmt.Sprintf("it refused the request: %d %s %s", p.Refused.Code, p.Refused.Reason, c.Show(p.Refused.Message))
 		}
-		return []match.Difference{{Path: path, Expected: c.Show(wanted), Actual: actual}}
+		return []Mismatch{{Path: path, Expected: c.Show(wanted), Actual: actual}}
 	}
 	if p.Refused == nil {
-		return []match.Difference{{Path: path, Expected: c.Describe(expect), Actual: "it did not refuse the request"}}
+		return []Mismatch{{Path: path, Expected: c.Describe(expect), Actual: "it did not refuse the request"}}
 	}
 	return c.Match(expect, map[string]any{
 		"code": int64(p.Refused.Code), "reason": p.Refused.Reason, "message": p.Refused.Message,

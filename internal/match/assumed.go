@@ -5,9 +5,9 @@ package match
 type Assumption struct {
 	// Written is the path to the field in the expectation, with operators: strings for fields and
 	// operators, ints for items.
-	Written []any
+	Written Path
 	// Field is the path to the field in the value: strings for fields, ints for any item.
-	Field []any
+	Field Path
 }
 
 // Assumptions returns the assumptions of a valid expectation, in the order of the fields' names. It
@@ -29,7 +29,7 @@ func (s *assumptions) in(expected any, at Assumption, negated bool) {
 			return
 		}
 		for _, key := range sortedKeys(want) {
-			here := Assumption{with(at.Written, key), with(at.Field, key)}
+			here := Assumption{at.Written.with(key), at.Field.with(key)}
 			if negated || (Matcher{}).holds(want[key], Absent{}) {
 				*s = append(*s, here)
 			}
@@ -37,7 +37,7 @@ func (s *assumptions) in(expected any, at Assumption, negated bool) {
 		}
 	case []any:
 		for i, item := range want {
-			s.in(item, Assumption{with(at.Written, i), with(at.Field, i)}, negated)
+			s.in(item, Assumption{at.Written.with(i), at.Field.with(i)}, negated)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (s *assumptions) operator(op operation, at Assumption, negated bool) {
 }
 
 // operator returns the place of the argument of an operator, or of an item of it.
-func (a Assumption) operator(step any) Assumption { return Assumption{with(a.Written, step), a.Field} }
+func (a Assumption) operator(step any) Assumption { return Assumption{a.Written.with(step), a.Field} }
 
 // item returns the place of an item of the value.
-func (a Assumption) item() Assumption { return Assumption{a.Written, with(a.Field, 0)} }
+func (a Assumption) item() Assumption { return Assumption{a.Written, a.Field.with(0)} }

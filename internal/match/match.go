@@ -17,6 +17,8 @@ type Difference struct {
 	// Expected describes the values that match; Actual is the actual value, or
 	// "(absent)".
 	Expected, Actual string
+	// Call is set by package judge: see judge.Mismatch.
+	Call *int
 }
 
 // String returns the Difference on one line.

@@ -7,23 +7,62 @@ import (
 	"strings"
 )
 
-// Lookup returns the value at a path as Key and Index write it:
-// "review.request.uid", `labels["example.com/x"]`, "items[0].name". It returns
-// Absent{} if there is none, and an error for an invalid path.
-func Lookup(value any, path string) (any, error) {
-	for rest := path; rest != ""; {
+// Path is a way into a JSON value: strings for fields, ints for items.
+type Path []any
+
+// ParsePath reads a path as Path.String writes it: "review.request.uid", `labels["example.com/x"]`, "items[0].name".
+func ParsePath(text string) (Path, error) {
+	var path Path
+	for rest := text; rest != ""; {
 		step, after, err := nextStep(rest)
 		if err != nil {
-			return nil, fmt.Errorf("read path %q: %w", path, err)
+			return nil, fmt.Errorf("read path %q: %w", text, err)
 		}
-		value = descend(value, step)
-		rest = after
+		path, rest = append(path, step), after
 		if tail, dotted := strings.CutPrefix(after, "."); dotted {
 			rest = tail
 			if rest == "" {
-				return nil, fmt.Errorf("read path %q: expected a name after the last dot", path)
+				return nil, fmt.Errorf("read path %q: expected a name after the last dot", text)
 			}
 		}
+	}
+	return path, nil
+}
+
+// String returns the path as Key and Index write it.
+func (p Path) String() string {
+	text := ""
+	for _, step := range p {
+		switch step := step.(type) {
+		case int:
+			text = Index(text, step)
+		case string:
+			text = Key(text, step)
+		}
+	}
+	return text
+}
+
+// Pointer returns the path as a JSON pointer (RFC 6901): "/a/b/0".
+func (p Path) Pointer() string {
+	pointer := ""
+	for _, step := range p {
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(step))
+	}
+	return pointer
+}
+
+// with returns a copy of the path with one more step.
+func (p Path) with(step any) Path { return append(slices.Clip(p), step) }
+
+// Lookup returns the value at a path, or Absent{} if there is none, and an error for an invalid path.
+func Lookup(value any, path string) (any, error) {
+	steps, err := ParsePath(path)
+	for _, step := range steps {
+		value = descend(value, step)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return value, nil
 }
@@ -76,34 +115,4 @@ func descend(value, step any) any {
 		}
 	}
 	return Absent{}
-}
-
-// Ancestors returns a path and the paths of what contains its value, from the inside to the outside:
-// "a.b[0]", "a.b", "a". It is nil for an invalid path.
-func Ancestors(path string) []string {
-	var all []string
-	for rest := path; rest != ""; {
-		_, after, err := nextStep(rest)
-		if err != nil {
-			return nil
-		}
-		all = append(all, path[:len(path)-len(after)])
-		rest = strings.TrimPrefix(after, ".")
-	}
-	slices.Reverse(all)
-	return all
-}
-
-// Pointer returns a path as a JSON pointer (RFC 6901): "/a/b/0".
-func Pointer(path string) string {
-	pointer := ""
-	for rest := path; rest != ""; {
-		step, after, err := nextStep(rest)
-		if err != nil {
-			return pointer
-		}
-		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(step))
-		rest = strings.TrimPrefix(after, ".")
-	}
-	return pointer
 }

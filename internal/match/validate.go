@@ -2,7 +2,6 @@ package match
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/internal/suggest"
@@ -18,7 +17,7 @@ const (
 type OperatorError struct {
 	// Path is the path from the expected value to the map with the operator:
 	// strings for fields and operators, ints for items of lists.
-	Path []any
+	Path Path
 	// Operator is the wrong key, "$contain".
 	Operator string
 	// Problem says what is wrong and what was expected.
@@ -29,18 +28,9 @@ type OperatorError struct {
 
 // Error returns the path, the problem and the hint.
 func (e *OperatorError) Error() string {
-	path := ""
-	for _, step := range e.Path {
-		switch step := step.(type) {
-		case int:
-			path = Index(path, step)
-		case string:
-			path = Key(path, step)
-		}
-	}
 	text := fmt.Sprintf("read operator %s: %s", e.Operator, e.Problem)
-	if path != "" {
-		text = fmt.Sprintf("read operator %s in %s: %s", e.Operator, path, e.Problem)
+	if len(e.Path) > 0 {
+		text = fmt.Sprintf("read operator %s in %s: %s", e.Operator, e.Path, e.Problem)
 	}
 	if e.Hint != "" {
 		text += fmt.Sprintf("; did you mean %s?", e.Hint)
@@ -58,7 +48,7 @@ func ValidateOperators(expected any) error {
 	return nil
 }
 
-func validate(expected any, path []any) *OperatorError {
+func validate(expected any, path Path) *OperatorError {
 	switch value := shape(expected).(type) {
 	case map[string]any:
 		if name, argument, ok := Operator(value); ok {
@@ -69,13 +59,13 @@ func validate(expected any, path []any) *OperatorError {
 				return &OperatorError{Path: path, Operator: key, Problem: fmt.Sprintf(
 					"an operator must be the only key of its map; this map has %d keys", len(value))}
 			}
-			if problem := validate(value[key], with(path, key)); problem != nil {
+			if problem := validate(value[key], path.with(key)); problem != nil {
 				return problem
 			}
 		}
 	case []any:
 		for i, item := range value {
-			if problem := validate(item, with(path, i)); problem != nil {
+			if problem := validate(item, path.with(i)); problem != nil {
 				return problem
 			}
 		}
@@ -83,7 +73,7 @@ func validate(expected any, path []any) *OperatorError {
 	return nil
 }
 
-func validateOperator(op operation, path []any) *OperatorError {
+func validateOperator(op operation, path Path) *OperatorError {
 	wrong := func(problem string) *OperatorError {
 		return &OperatorError{Path: path, Operator: op.name, Problem: problem}
 	}
@@ -120,7 +110,7 @@ func validateOperator(op operation, path []any) *OperatorError {
 		unknown.Hint = suggest.Nearest(op.name, Operators())
 		return unknown
 	}
-	return validate(argument, with(path, op.name))
+	return validate(argument, path.with(op.name))
 }
 
 // rangeProblem returns what is wrong with the argument of $number, or "".
@@ -144,9 +134,4 @@ func rangeProblem(argument any) string {
 			show(bounds[boundAtLeast]), show(bounds[boundAtMost]))
 	}
 	return ""
-}
-
-// with returns a copy of the path with one more step.
-func with(path []any, step any) []any {
-	return append(slices.Clip(path), step)
 }

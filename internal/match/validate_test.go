@@ -64,7 +64,7 @@ func TestOperatorErrorHasThePlace(t *testing.T) {
 	if !errors.As(err, &problem) {
 		t.Fatalf("got %T, want *match.OperatorError", err)
 	}
-	if diff := cmp.Diff([]any{"a", 1, "$not"}, problem.Path); diff != "" {
+	if diff := cmp.Diff(match.Path{"a", 1, "$not"}, problem.Path); diff != "" {
 		t.Errorf("path (-want +got):\n%s", diff)
 	}
 	if problem.Operator != "$absnt" || problem.Hint != "$absent" {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
@@ -155,7 +155,7 @@ func (c *Case) installGiven(ctx context.Context, path string, manifest map[strin
 // installed returns the error of installing a manifest at a field path of the spec, as an error of that path.
 func (c *Case) installed(err error, path string, manifest map[string]any) error {
 	err = c.asMistake(err, path, manifest)
-	if err == nil || mistake.Is(err) {
+	if err == nil || explain.IsMistake(err) {
 		return err
 	}
 	return fmt.Errorf("install %s %s: %w", path, object.Describe(manifest), err)

@@ -13,9 +13,9 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
-	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
@@ -40,7 +40,7 @@ type Case struct {
 	// Given is what the scenario is given, without placeholders.
 	Given []map[string]any
 	// Unseen are the webhooks under test whose calls are not seen.
-	Unseen unseen.Webhooks
+	Unseen explain.Unseen
 
 	target target.Target
 	// project is what is installed for all scenarios, or nil.
@@ -84,7 +84,7 @@ type Options struct {
 	// time. 0 does not wait.
 	Patience time.Duration
 	// Unseen are the webhooks under test whose calls are not seen.
-	Unseen unseen.Webhooks
+	Unseen explain.Unseen
 	// Install is what is installed for all scenarios, or nil.
 	Install *shipped.Project
 	// Secrets returns a set for the values of a case that a report does not show, or nil if it shows all values.

@@ -31,7 +31,7 @@ func (f *Failure) cause(found *report.Evidence) string {
 // onlyWords reports whether the response has the code that the step names, and only its texts differ.
 func (f *Failure) onlyWords() bool {
 	return len(f.mismatches) > 0 && !slices.ContainsFunc(f.mismatches, func(m judge.Mismatch) bool {
-		return !strings.HasPrefix(m.Path, "warnings[") && (m.Path != "message" || !f.codeExpected)
+		return !strings.HasPrefix(m.Path, "warnings[") && (m.Path != "message" || !f.codeExpected())
 	})
 }
 

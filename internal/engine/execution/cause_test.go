@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // The cause of a failure is said in words that other scenarios share, and only if it is known.
 func TestCause(t *testing.T) {
-	first := 0
+	first, expect403 := 0, &scenario.Expectation{Code: scenario.OneOrMore[int]{403}}
 	called := framework.Result{Status: response(201, "").Status, Trace: framework.Trace{{Webhook: "a"}}}
 	refused := framework.Result{Status: response(403, "no").Status, Trace: called.Trace}
 	extra := judge.Mismatch{Path: "calls[0]", Expected: "no such call", Call: &first}
@@ -34,9 +35,9 @@ func TestCause(t *testing.T) {
 		decisions []report.Decision
 		want      string
 	}{
-		"a message":                     {Failure{result: refused, codeExpected: true, mismatches: []judge.Mismatch{{Path: "message"}}}, nil, words},
+		"a message":                     {Failure{result: refused, expect: expect403, mismatches: []judge.Mismatch{{Path: "message"}}}, nil, words},
 		"a message, any code":           {Failure{result: refused, mismatches: []judge.Mismatch{{Path: "message"}}}, nil, ""},
-		"a message and the code":        {Failure{result: refused, codeExpected: true, mismatches: []judge.Mismatch{{Path: "reason"}, {Path: "message"}}}, nil, ""},
+		"a message and the code":        {Failure{result: refused, expect: expect403, mismatches: []judge.Mismatch{{Path: "reason"}, {Path: "message"}}}, nil, ""},
 		"a warning":                     {Failure{result: called, mismatches: []judge.Mismatch{{Path: "warnings[0]"}}}, nil, words},
 		"no warnings":                   {Failure{result: called, mismatches: []judge.Mismatch{{Path: "warnings", Actual: "0 items: []"}}}, nil, "warnings are missing"},
 		"another number of warnings":    {Failure{result: called, mismatches: []judge.Mismatch{{Path: "warnings", Actual: "2 items: []"}}}, nil, ""},

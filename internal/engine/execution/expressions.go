@@ -13,9 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/mistake"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -23,42 +21,26 @@ import (
 
 // configurations returns the webhook configurations and policies of the scenario and of --install, with their
 // positions: what it is given, and what its steps install and send.
-func (c *Case) configurations() []mistake.Manifest {
-	var all []mistake.Manifest
-	add := func(m mistake.Manifest) {
-		if kindOf(m.Object).Group == "admissionregistration.k8s.io" {
-			all = append(all, m)
+func (c *Case) configurations() []explain.Manifest {
+	var all []explain.Manifest
+	for _, m := range c.manifests() {
+		if kindOf(m.object).Group == "admissionregistration.k8s.io" {
+			all = append(all, c.errorsOf(m.path, m.object))
 		}
 	}
-	for i, manifest := range c.Given {
-		add(c.errorsOf(fmt.Sprintf("given[%d]", i), manifest))
-	}
-	_ = requests.EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error { // it returns no error
-		step, err := placeholder.Replace(raw, c.lookup)
-		if err != nil {
-			step = raw // a placeholder of a result
-		}
-		for i, manifest := range step.Install {
-			add(c.errorsOf(fmt.Sprintf("%s.install[%d]", where, i), manifest))
-		}
-		for name, manifest := range map[string]map[string]any{"create": step.Create, "update": step.Update, "apply": step.Apply} {
-			if manifest != nil {
-				add(c.errorsOf(where+"."+name, manifest))
-			}
-		}
-		return nil
-	})
 	if c.project != nil {
 		for i, m := range c.project.Manifests {
-			add(InProject(c.project, i, object.Describe(m.Object)))
+			if kindOf(m.Object).Group == "admissionregistration.k8s.io" {
+				all = append(all, InProject(c.project, i, object.Describe(m.Object)))
+			}
 		}
 	}
 	return all
 }
 
 // InProject returns how errors about a manifest of --install are written, with its name.
-func InProject(project *shipped.Project, index int, name string) mistake.Manifest {
-	return mistake.Manifest{
+func InProject(project *shipped.Project, index int, name string) explain.Manifest {
+	return explain.Manifest{
 		Object: project.Manifests[index].Object, Name: name,
 		At: func(field, message, hint string) *scenario.Error { return project.ErrorAt(index, field, message, hint) },
 		In: func(field string, at [2]int, message string) *scenario.Error {

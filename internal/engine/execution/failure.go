@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/evidence"
-	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
-	"github.com/admissiontest/admissiontest/internal/engine/mistake"
-	"github.com/admissiontest/admissiontest/internal/engine/unseen"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -32,16 +30,32 @@ type Failure struct {
 	expect *scenario.Expectation
 	// request is the request of the step, if it sent one.
 	request *framework.Request
-	// notSaid is what the API server would have to say, and does not.
-	notSaid string
-	// unauthorized describes a refusal of the authorizer, which says nothing about admission.
-	unauthorized string
-	// codeExpected is true if the step names the code of the response.
-	codeExpected bool
 	// control is true if the step is a control.
 	control bool
-	// unobserved is what was expected and could not be observed.
-	unobserved string
+	// nothing is why the mismatches say nothing about admission, so that the scenario is repeated. Unknown is why they do
+	// not show whether the requirement holds, however often it is repeated.
+	nothing, unknown string
+}
+
+// judged returns the failure of a step with mismatches, and finds out whether they say something about admission. The
+// assumptions come first: another client may have changed or refused what was sent, the user may lack the right, a call or
+// an audit event may have been lost, the infrastructure may have failed. Answers are the responses to all requests of the
+// step. NotSaid is what the API server would have to say, and does not.
+func (c *Case) judged(ctx context.Context, f Failure, answers []framework.Result, notSaid string) *Failure {
+	if f.request != nil {
+		f.Err = c.foreignChange(ctx, *f.request, f.result, f.mismatches)
+		f.unknown = c.unauthorized(ctx, *f.request, f.result.Status)
+	}
+	if f.Err == nil && f.unknown == "" {
+		f.nothing = cmp.Or(unobserved(f.expect, f.result), c.unreached(f.mismatches, answers), explain.InfrastructureOf(f.result.Status, f.codeExpected()))
+		f.unknown = notSaid
+	}
+	return &f
+}
+
+// codeExpected reports whether the step names the code of the response.
+func (f *Failure) codeExpected() bool {
+	return f.expect != nil && slices.Contains(f.expect.Code, int(f.result.Status.Code))
 }
 
 // String describes the failure in one line.
@@ -59,21 +73,21 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 	switch {
 	case errors.Is(f.Err, framework.ErrForeign), errors.Is(f.Err, framework.ErrNotServed):
 		verdict = framework.Unsupported
-	case errors.Is(f.Err, framework.ErrTimeout), errors.Is(f.Err, context.DeadlineExceeded), errors.As(f.Err, new(*unseen.Error)), errors.As(f.Err, &foreign):
+	case errors.Is(f.Err, framework.ErrTimeout), errors.Is(f.Err, context.DeadlineExceeded), errors.As(f.Err, new(*explain.UnseenError)), errors.As(f.Err, &foreign):
 		verdict = framework.Inconclusive
 	case f.Err != nil:
 		verdict = framework.Errored
-	case f.notSaid != "", f.unauthorized != "", f.control:
+	case f.unknown != "", f.control:
 		verdict = framework.Inconclusive
 	}
 	reason := fmt.Sprintf("step %d (line %d): %s", f.step, f.line, f)
-	if unknown := cmp.Or(f.unauthorized, f.notSaid); f.Err == nil && unknown != "" {
-		reason = fmt.Sprintf("step %d (line %d): %s: %s", f.step, f.line, f.action, unknown)
+	if f.Err == nil && f.unknown != "" {
+		reason = fmt.Sprintf("step %d (line %d): %s: %s", f.step, f.line, f.action, f.unknown)
 	}
 	switch {
 	case f.control && f.Err == nil:
 		reason += " (this step is a control: without it, the other steps do not show whether the requirement holds)"
-	case mistake.Is(f.Err):
+	case explain.IsMistake(f.Err):
 		reason = f.Err.Error() // it begins with the position
 	case foreign != nil:
 		reason = foreign.Error() // the same for all scenarios
@@ -82,7 +96,7 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 		Verdict:   verdict,
 		Reason:    reason,
 		NotServed: notServed(f.Err),
-		Mistake:   mistake.Is(f.Err),
+		Mistake:   explain.IsMistake(f.Err),
 		Evidence:  c.evidence(f),
 	}
 	if verdict == framework.Fail {
@@ -101,7 +115,7 @@ func NotArranged(err error) report.Outcome {
 		verdict = framework.Unsupported
 	}
 	outcome := report.Outcome{Verdict: verdict, Reason: "setup: " + err.Error(), NotServed: notServed(err)}
-	if mistake.Is(err) {
+	if explain.IsMistake(err) {
 		outcome.Reason, outcome.Mistake = err.Error(), true
 	}
 	return outcome
@@ -112,9 +126,9 @@ func (c *Case) evidence(f *Failure) *report.Evidence {
 	if f.evidence != nil {
 		return f.evidence
 	}
-	found := evidence.Of(evidence.Step{
+	found := explain.Of(explain.Step{
 		Number: f.step, Line: f.line, Action: f.action, Request: f.request, Result: f.result, Mismatches: f.mismatches, Expect: f.expect,
-	}, evidence.Options{
+	}, explain.Options{
 		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain, Secrets: c.secrets,
 	})
 	if f.request != nil {
@@ -133,24 +147,12 @@ func notServed(err error) string {
 	return ""
 }
 
-// infrastructure returns why a failure comes from the infrastructure, or "": the API server
-// was overloaded, could not reach its storage or did not respond, or something could not
-// be observed.
-func (f *Failure) infrastructure() string {
-	switch {
-	case f.Err != nil:
-		return infrastructure.OfError(f.Err)
-	case f.unauthorized != "":
-		return ""
-	case f.unobserved != "":
-		return f.unobserved
-	case len(f.mismatches) == 0:
-		return ""
-	default:
-		return infrastructure.OfResponse(f.result.Status, f.codeExpected)
+// NothingAboutAdmission returns why a failure says nothing about what the scenario tests, or "": the API server was
+// overloaded, could not reach its storage or did not respond, or something could not be observed. The scenario is
+// repeated then.
+func (f *Failure) NothingAboutAdmission() string {
+	if f.Err != nil {
+		return explain.InfrastructureError(f.Err)
 	}
+	return f.nothing
 }
-
-// NothingAboutAdmission returns why a failure says nothing about what the scenario tests, or "": the
-// infrastructure failed. The scenario is repeated then.
-func (c *Case) NothingAboutAdmission(f *Failure) string { return f.infrastructure() }

@@ -12,7 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/judge"
 )
 
@@ -26,7 +26,7 @@ func TestInfrastructureOfFailures(t *testing.T) {
 		want    bool
 	}{
 		"503":                            {Failure{result: response(503, ""), mismatches: code}, true},
-		"503 as expected":                {Failure{result: response(503, ""), mismatches: []judge.Mismatch{{Path: "message"}}, codeExpected: true}, false},
+		"503 as expected":                {Failure{result: response(503, ""), mismatches: []judge.Mismatch{{Path: "message"}}, expect: &scenario.Expectation{Code: scenario.OneOrMore[int]{503}}}, false},
 		"a refusal expected":             {Failure{result: response(504, ""), mismatches: []judge.Mismatch{{Path: "calls[0]"}}}, true},
 		"403":                            {Failure{result: response(403, ""), mismatches: code}, false},
 		"no roles yet":                   {Failure{result: response(403, `validatingwebhookconfigurations is forbidden: User "a" cannot create resource "validatingwebhookconfigurations"`), mismatches: code}, true},
@@ -34,13 +34,17 @@ func TestInfrastructureOfFailures(t *testing.T) {
 		"plugin not ready":               {Failure{result: response(403, `configmaps "a" is forbidden: not yet ready to handle request`), mismatches: code}, true},
 		"a webhook that says so":         {Failure{result: response(403, `admission webhook "a" denied the request: b is forbidden: User "a" cannot create`), mismatches: code}, false},
 		"refused by a policy":            {Failure{result: response(503, "ValidatingAdmissionPolicy 'a' denied request"), mismatches: code}, false},
-		"no audit event":                 {Failure{unobserved: "no audit event", mismatches: []judge.Mismatch{{Path: "audit"}}}, true},
+		"no audit event":                 {Failure{expect: &scenario.Expectation{Audit: map[string]any{}}, mismatches: []judge.Mismatch{{Path: "audit"}}}, true},
 		"administrative":                 {Failure{Err: fmt.Errorf("install: %w", apierrors.NewServiceUnavailable("down"))}, true},
 		"administrative, for good":       {Failure{Err: fmt.Errorf("install: %w", apierrors.NewBadRequest("no"))}, false},
-		"during a webhook call":          {Failure{Err: fmt.Errorf("meanwhile: %w", infrastructure.ErrDuringCall)}, true},
+		"during a webhook call":          {Failure{Err: fmt.Errorf("meanwhile: %w", explain.ErrDuringCall)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.failure.infrastructure(); (got != "") != test.want {
+			failure := &test.failure
+			if failure.Err == nil {
+				failure = caseOn(&fakeSandbox{}).judged(t.Context(), test.failure, nil, "")
+			}
+			if got := failure.NothingAboutAdmission(); (got != "") != test.want {
 				t.Errorf("got %q, want a cause: %t", got, test.want)
 			}
 		})

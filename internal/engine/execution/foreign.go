@@ -15,7 +15,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -111,23 +110,16 @@ func (c *Case) foreignRefusal(ctx context.Context, expect *scenario.Expectation,
 	}
 	own, name := c.Own(), by.Webhook+by.Policy
 	if foreign := refusedByForeign(ctx, c.target, result.Status, own); foreign != nil {
-		if names(expect, by) && !slices.ContainsFunc(own, decides(name)) {
+		named := expect != nil && expect.RefusedBy != nil && name != "" && (expect.RefusedBy.Webhook == name || slices.Contains(expect.RefusedBy.Policy, name))
+		if named && !slices.ContainsFunc(own, decides(name)) {
 			return nil
 		}
 		return foreign
 	}
-	if by.Webhook == "" || c.target.Optional().Confined == nil || !slices.ContainsFunc(foreignManifests(ctx, c.target), decides(name)) {
+	if by.Webhook == "" || c.target.Optional().Confined == nil {
 		return nil
 	}
 	return c.foreignEffect(ctx, request, result, func(f reach.Finding) bool { return f.Webhook == name })
-}
-
-// names reports whether an expectation names who refused.
-func names(expect *scenario.Expectation, by judge.Refuser) bool {
-	if expect == nil || expect.RefusedBy == nil {
-		return false
-	}
-	return by.Webhook != "" && expect.RefusedBy.Webhook == by.Webhook || by.Policy != "" && slices.Contains(expect.RefusedBy.Policy, by.Policy)
 }
 
 // foreignChange returns a ForeignError if a webhook or policy that the run did not install may have changed
@@ -145,12 +137,12 @@ func (c *Case) foreignChange(ctx context.Context, request framework.Request, res
 	if err != nil || len(foreignManifests(ctx, c.target)) == 0 {
 		return err
 	}
-	for _, manifest := range c.objects() {
-		if err := c.foreignChangeOf(ctx, manifest); err != nil {
-			return err
+	for _, m := range c.manifests() {
+		if err == nil {
+			err = c.foreignChangeOf(ctx, m.object)
 		}
 	}
-	return nil
+	return err
 }
 
 // foreignChangeOf returns a ForeignError if a webhook or policy that the run did not install may change an object
@@ -173,9 +165,6 @@ func changes(f reach.Finding) bool { return strings.HasPrefix(f.Kind, "Mutating"
 // effective for a request, among those for which a function returns true.
 func (c *Case) foreignEffect(ctx context.Context, request framework.Request, result framework.Result, among func(reach.Finding) bool) error {
 	shared, own := c.target.Optional().Confined != nil, c.Own()
-	if len(foreignManifests(ctx, c.target)) == 0 {
-		return nil
-	}
 	findings, err := c.explainOf(ctx, "", request, result)
 	if err != nil {
 		return nil //nolint:nilerr // then it is not known
@@ -187,23 +176,6 @@ func (c *Case) foreignEffect(ctx context.Context, request framework.Request, res
 		return nil
 	}
 	return &ForeignError{"not as expected, and a cause can be " + findings[at].Subject() + ", which this run did not install"}
-}
-
-// Own returns the manifests of the webhooks and policies that the scenario gives, that its steps install or
-// write, and that the run installed for all scenarios. Placeholders in steps are not replaced.
-func (c *Case) Own() []map[string]any {
-	all := slices.Concat(c.objects(), c.project.Objects())
-	return slices.DeleteFunc(all, func(manifest map[string]any) bool { return !object.IsAdmission(manifest) })
-}
-
-// objects returns what the scenario gives, and what its steps install or write.
-func (c *Case) objects() []map[string]any {
-	all := c.manifests()
-	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
-		all = append(all, step.Create, step.Update, step.Apply)
-		return nil
-	})
-	return slices.DeleteFunc(all, func(manifest map[string]any) bool { return manifest == nil })
 }
 
 // decides reports whether a manifest has a webhook of that name, or is of a policy of that name.

@@ -92,7 +92,7 @@ func foreignCase(shared bool, answer framework.Result, steps ...scenario.Step) *
 	c := caseOn(sandbox)
 	c.target = foreignTarget{Target: targettest.Target{Sandbox: sandbox}, shared: shared, foreign: theirs()}
 	c.ID = "at-0123456789-00001"
-	c.Scenario.Spec.Given = []map[string]any{foreignWebhook("own.example.com", nil), foreignWebhook("both.example.com", nil), foreignPolicy("own"), foreignPolicy("both")}
+	c.Given = []map[string]any{foreignWebhook("own.example.com", nil), foreignWebhook("both.example.com", nil), foreignPolicy("own"), foreignPolicy("both")}
 	c.Scenario.Spec.When = steps
 	c.project = &shipped.Project{Manifests: []shipped.Manifest{{Object: foreignWebhook("installed.example.com", nil)}}}
 	return c
@@ -146,7 +146,7 @@ func TestRefusedByForeign(t *testing.T) {
 					if !is {
 						continue
 					}
-					if got := c.Outcome(failure); got.Verdict != framework.Inconclusive || got.Reason != foreign.Error() || c.NothingAboutAdmission(failure) != "" {
+					if got := c.Outcome(failure); got.Verdict != framework.Inconclusive || got.Reason != foreign.Error() || failure.NothingAboutAdmission() != "" {
 						t.Errorf("got %s: %s, want inconclusive: %s, not repeated", got.Verdict, got.Reason, foreign)
 					}
 				}
@@ -251,7 +251,7 @@ func TestForeignChangeBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := foreignCase(true, response(201, ""), createStep(then))
 			given := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "before"}}
-			c.Given, c.Scenario.Spec.Given = []map[string]any{given}, append(c.Scenario.Spec.Given, given)
+			c.Given = append(c.Given, given)
 			on := c.target.(foreignTarget)
 			on.findings, on.only = []reach.Finding{{Kind: "MutatingWebhookConfiguration", Webhook: "m.example.com", Effect: reach.EffectCalled}}, name
 			c.target = on

@@ -14,9 +14,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/mistake"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/fields"
 	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/suggest"
@@ -30,7 +28,7 @@ const schemaLimit = 2 * time.Second
 // "request.object" in a review, and "" for the value itself.
 type objects map[string][]map[string]any
 
-// vacuous returns a mistake.Error for what a step expects to be absent and that cannot exist: fields of
+// vacuous returns a explain.Mistake for what a step expects to be absent and that cannot exist: fields of
 // objects that their kinds do not have, and plugins. Result is what held.
 func (c *Case) vacuous(ctx context.Context, then *scenario.Expectation, of schema.GroupVersion, result framework.Result) error {
 	if then == nil {
@@ -56,7 +54,7 @@ func (c *Case) vacuous(ctx context.Context, then *scenario.Expectation, of schem
 	return asError(append(problems, c.unknownPlugins(ctx, at, then.Plugins)...))
 }
 
-// asError returns a mistake.Error with the problems in the order of their positions, or nil without problems.
+// asError returns a explain.Mistake with the problems in the order of their positions, or nil without problems.
 func asError(problems []*scenario.Error) error {
 	if len(problems) == 0 {
 		return nil
@@ -64,7 +62,7 @@ func asError(problems []*scenario.Error) error {
 	slices.SortStableFunc(problems, func(a, b *scenario.Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
 	})
-	return &mistake.Error{Problems: problems}
+	return &explain.Mistake{Problems: problems}
 }
 
 // reviewed returns the objects in the requests that a webhook got, and in their reviews.
@@ -117,22 +115,13 @@ func (c *Case) missing(ctx context.Context, of schema.GroupVersion, path []any, 
 
 // unknownField returns the error of a field that an expectation assumes.
 func (c *Case) unknownField(at string, assumed match.Assumption, names, kinds []string) *scenario.Error {
-	field := ""
-	for _, step := range assumed.Written {
-		switch step := step.(type) {
-		case string:
-			field = match.Key(field, step)
-		case int:
-			field = match.Index(field, step)
-		}
-	}
 	name := fmt.Sprint(assumed.Field[len(assumed.Field)-1])
 	hint := cmp.Or(strings.TrimPrefix(suggest.DidYouMean(name, names), "; "), "check its name and indentation")
 	in := strings.Replace(strings.TrimPrefix(at, c.path+"."), ".inOrder[", "[", 1)
 	if c.Scenario.IsPolicyTest() {
 		in = "mutated" // the only expectation of a PolicyTest that has fields of objects
 	}
-	return c.Scenario.ErrorAt(at, field, fmt.Sprintf("unknown field %q in %s; expected a field of the API server's %s, because the expectation holds without such a field",
+	return c.Scenario.ErrorAt(at, assumed.Written.String(), fmt.Sprintf("unknown field %q in %s; expected a field of the API server's %s, because the expectation holds without such a field",
 		name, in, strings.Join(kinds, " or ")), hint)
 }
 
@@ -170,26 +159,4 @@ func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind sc
 		return nil
 	}
 	return missing
-}
-
-// groups returns the groups of the CustomResourceDefinitions and APIServices that the scenario is given, and of
-// those that its steps write.
-func (c *Case) groups() (given, written []string) {
-	add := func(groups []string, manifests []map[string]any) []string {
-		for _, manifest := range manifests {
-			spec, _ := manifest["spec"].(map[string]any)
-			if group, ok := spec["group"].(string); ok && (manifest["kind"] == "CustomResourceDefinition" || manifest["kind"] == "APIService") {
-				groups = append(groups, group)
-			}
-		}
-		return groups
-	}
-	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
-		manifests := append(slices.Clone(step.Install), step.Create, step.Update, step.Apply)
-		if replaced, err := placeholder.Replace(manifests, c.lookup); err == nil {
-			written = add(written, replaced)
-		}
-		return nil
-	})
-	return add(nil, c.Given), written
 }

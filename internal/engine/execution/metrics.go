@@ -40,7 +40,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 			return false, fmt.Errorf("read metric %s: %w", m.Name, err)
 		}
 		all = samples
-		mismatches = judge.Match(m.Samples, asList(samples, m.Labels), "samples", c.secrets)
+		mismatches = c.secrets.Matcher().Match(m.Samples, asList(samples, m.Labels), "samples")
 		return len(mismatches) == 0, nil
 	}
 	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, matches)
@@ -76,7 +76,7 @@ func admissionMetrics() []string {
 	return names
 }
 
-// unknownMetric returns a mistake.Error for an expectation that held and says nothing, because the metric, or
+// unknownMetric returns an explain.Mistake for an expectation that held and says nothing, because the metric, or
 // a label that it names, does not exist. All are all samples of the metric.
 func (c *Case) unknownMetric(m scenario.Metrics, all []framework.Sample) error {
 	at := c.path + ".metrics"
@@ -125,17 +125,11 @@ func asList(samples []framework.Sample, with map[string]string) []any {
 	slices.SortFunc(selected, func(a, b framework.Sample) int { return strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)) })
 	out := make([]any, 0, len(selected))
 	for _, s := range selected {
-		labels := map[string]any{}
-		for name, value := range s.Labels {
-			labels[name] = value
-		}
+		labels := map[string]string{}
+		maps.Copy(labels, s.Labels)
 		sample := map[string]any{"labels": labels, "value": s.Value}
 		if s.Buckets != nil {
-			bounds := []any{}
-			for _, bound := range s.Buckets {
-				bounds = append(bounds, bound)
-			}
-			sample["buckets"] = bounds
+			sample["buckets"] = s.Buckets
 		}
 		out = append(out, sample)
 	}

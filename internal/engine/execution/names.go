@@ -18,11 +18,8 @@ func (c *Case) Texts() func(text string) string {
 		return c.secrets.Text
 	}
 	configurations := map[string]bool{}
-	for _, manifest := range append(c.manifests(), c.Given...) {
-		if kindOf(manifest).Group == "admissionregistration.k8s.io" {
-			object := unstructured.Unstructured{Object: manifest}
-			configurations[object.GetName()] = true
-		}
+	for _, one := range c.Own() {
+		configurations[(&unstructured.Unstructured{Object: one}).GetName()] = true
 	}
 	made := regexp.MustCompile(`\b` + regexp.QuoteMeta(run) + `\b(-\d{5}\b|-installed\b)?(?:-([a-zA-Z0-9.-]*[a-zA-Z0-9]))?(\.[a-z])?`)
 	written := func(name string) string {

@@ -63,8 +63,8 @@ func TestPanickedPlugin(t *testing.T) {
 			if f == nil {
 				t.Fatal("the step held")
 			}
-			if test.fails != (f.infrastructure() == "") || test.fails != strings.Contains(f.String(), "plugin Owner panicked: oh no") {
-				t.Errorf("got %q, infrastructure %q", f, f.infrastructure())
+			if test.fails != (f.NothingAboutAdmission() == "") || test.fails != strings.Contains(f.String(), "plugin Owner panicked: oh no") {
+				t.Errorf("got %q, infrastructure %q", f, f.NothingAboutAdmission())
 			}
 			if timeline := c.evidence(f).Timeline; test.fails && (len(timeline) != 1 || timeline[0].Plugin != "Owner" || !timeline[0].Divergent) {
 				t.Errorf("the timeline is %+v, want the call that panicked", timeline)

@@ -48,8 +48,11 @@ func (c *Case) inParallel(ctx context.Context, step scenario.Step) *Failure {
 	if err == nil {
 		mismatches, err = c.judge(ctx, step.Then, &result)
 	}
-	if err != nil || len(mismatches) > 0 {
-		return &Failure{action: "parallel", expect: step.Then, mismatches: mismatches, result: result, Err: err, unobserved: c.unreached(ctx, mismatches, outer.answers.all)}
+	if err == nil && len(mismatches) > 0 {
+		return c.judged(ctx, Failure{action: "parallel", expect: step.Then, mismatches: mismatches, result: result}, outer.answers.all, "")
+	}
+	if err != nil {
+		return &Failure{action: "parallel", result: result, Err: err}
 	}
 	return failed("parallel", c.vacuous(ctx, step.Then, schema.GroupVersion{}, result))
 }
@@ -59,7 +62,7 @@ func (c *Case) inParallel(ctx context.Context, step scenario.Step) *Failure {
 // that was lost, or that another client's policy refused, does not reach a barrier), else the first.
 func ofParallel(failures []*Failure) *Failure {
 	decides := func(f *Failure) bool {
-		return f != nil && (f.infrastructure() != "" || errors.As(f.Err, new(*ForeignError)))
+		return f != nil && (f.NothingAboutAdmission() != "" || errors.As(f.Err, new(*ForeignError)))
 	}
 	at := slices.IndexFunc(failures, decides)
 	if at < 0 {

@@ -58,7 +58,7 @@ func TestNames(t *testing.T) {
 	c := caseOn(nil)
 	c.ID = "at-abc-00001"
 	c.Scenario.Spec.Namespaces = []scenario.Namespace{{Name: "blue"}}
-	c.Scenario.Spec.Given = []map[string]any{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "owner.example.com"}}}
+	c.Given = []map[string]any{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "owner.example.com"}}}
 	for text, want := range map[string][2]string{
 		"policy 'at-abc-00001-owner.example.com' said.": {"policy 'owner.example.com' said."},
 		"at-abc-00001-owner.example.com/key = x":        {"owner.example.com/key = x"},

@@ -14,7 +14,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/judge"
 )
 
@@ -33,20 +32,9 @@ func (c *Case) explainOf(ctx context.Context, id string, request framework.Reque
 	if do == nil {
 		return nil, nil
 	}
-	type explained struct {
-		findings []reach.Finding
-		err      error
-	}
-	all, done := goroutines.UntilDone(ctx, 0, func() explained {
-		limited, cancel := context.WithTimeout(ctx, explainLimit)
-		defer cancel()
-		findings, err := do(limited, id, request, result)
-		return explained{findings, err}
-	})
-	if !done {
-		return nil, ctx.Err()
-	}
-	return all.findings, all.err
+	ctx, cancel := context.WithTimeout(ctx, explainLimit)
+	defer cancel()
+	return do(ctx, id, request, result)
 }
 
 // judgeRefuser adds the mismatches between the webhook or policy that refused a request and the expected
@@ -74,7 +62,7 @@ func (c *Case) refuser(status metav1.Status) judge.Refuser {
 // declares reports whether the message of a refusal is that of a validation in a manifest of the scenario,
 // even if it reads like an error.
 func (c *Case) declares(by judge.Refuser) bool {
-	return slices.ContainsFunc(c.manifests(), func(manifest map[string]any) bool {
+	return slices.ContainsFunc(c.Own(), func(manifest map[string]any) bool {
 		policy := unstructured.Unstructured{Object: manifest}
 		validations, _, _ := unstructured.NestedSlice(manifest, "spec", "validations")
 		return policy.GetName() == by.Policy && slices.ContainsFunc(validations, func(validation any) bool {

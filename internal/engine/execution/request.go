@@ -14,8 +14,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/mistake"
-	"github.com/admissiontest/admissiontest/internal/engine/unseen"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/judge"
 )
 
@@ -24,7 +23,7 @@ import (
 func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 	request, action, err := c.composer().Compose(step)
 	if err != nil && !errors.Is(err, framework.ErrNotServed) {
-		err = &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
+		err = &explain.Mistake{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
 	}
 	if err == nil {
 		request, _, err = c.composer().Compose(c.withFieldManager(step, request))
@@ -70,7 +69,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 		err = once()
 	}
 	if other := (*mismatchError)(nil); errors.As(err, &other) {
-		return &Failure{action: action, mismatches: other.mismatches, result: result}
+		return c.judged(ctx, Failure{action: action, mismatches: other.mismatches, result: result}, nil, "")
 	}
 	if err == nil {
 		err = c.waitForLabels(ctx, request, result)
@@ -81,13 +80,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	c.keep(step.ID, result)
 	c.answers.add(result)
 	if len(mismatches) > 0 {
-		return &Failure{
-			Err:    c.foreignChange(ctx, request, result, mismatches),
-			action: action, expect: step.Then, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
-			unauthorized: c.unauthorized(ctx, request, result.Status),
-			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
-			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
-		}
+		return c.judged(ctx, Failure{action: action, expect: step.Then, mismatches: mismatches, result: result, request: &request}, []framework.Result{result}, notSaid)
 	}
 	return failed(action, c.vacuous(ctx, step.Then, request.Kind.GroupVersion(), result))
 }
@@ -205,7 +198,7 @@ func (c *Case) judge(ctx context.Context, expect *scenario.Expectation, result *
 	if mismatches := judge.Judge(part, *result, c.secrets); len(mismatches) > 0 {
 		return mismatches, nil
 	}
-	return nil, &unseen.Error{Webhooks: c.Unseen}
+	return nil, &explain.UnseenError{Webhooks: c.Unseen}
 }
 
 // keep stores a result for the placeholders of later steps.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 )
 
 // compile returns the scripts of the Hooks of a scenario. Path is their field path in the spec.
@@ -52,8 +52,8 @@ func (c *Case) meanwhile(steps []scenario.Step) error {
 		if failure == nil {
 			continue
 		}
-		if cause := c.NothingAboutAdmission(failure); cause != "" {
-			return fmt.Errorf("step %d meanwhile: %s: %w: %s", i+1, failure.action, infrastructure.ErrDuringCall, cause)
+		if cause := failure.NothingAboutAdmission(); cause != "" {
+			return fmt.Errorf("step %d meanwhile: %s: %w: %s", i+1, failure.action, explain.ErrDuringCall, cause)
 		}
 		if failure.Err != nil {
 			return fmt.Errorf("step %d meanwhile: %s: %w", i+1, failure.action, failure.Err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/judge"
@@ -140,7 +140,7 @@ func failed(action string, err error) *Failure {
 func (c *Case) install(ctx context.Context, manifests []map[string]any) error {
 	for i, manifest := range manifests {
 		if err := c.asWritten(ctx, c.sandbox.Install(ctx, manifest, c.currentScripts()), manifest); err != nil {
-			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.path, i), manifest); mistake.Is(err) {
+			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.path, i), manifest); explain.IsMistake(err) {
 				return err
 			}
 			return fmt.Errorf("install[%d] %s: %w", i, object.Describe(manifest), err)
@@ -210,7 +210,7 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 			return false, nil
 		}
 		c.noteSeen(request, last)
-		mismatches = judge.Match(w.Object, c.secrets.Fields(last.Fields()), "object", c.secrets)
+		mismatches = c.secrets.Matcher().Match(w.Object, c.secrets.Fields(last.Fields()), "object")
 		return len(mismatches) == 0, nil
 	})
 	if limitEnded(err) && last.Allowed() && len(mismatches) > 0 {

@@ -3,7 +3,6 @@ package execution
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -22,7 +21,7 @@ import (
 // (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go).
 var forbidden = regexp.MustCompile(` is forbidden: User "([^"]*)" cannot (\S+) resource "([^"/]*)/?([^"]*)" in API group "([^"]*)" (at the cluster scope|in the namespace "([^"]*)")`)
 
-// rolesLimit limits the wait until the authorizer has read the roles that the scenario installed.
+// rolesLimit limits the wait until the authorizer has read the roles that were written before.
 const rolesLimit = 3 * time.Second
 
 // unauthorized describes a refusal by the authorizer, with what grants the right. It is empty for another
@@ -41,19 +40,12 @@ func (c *Case) unauthorized(ctx context.Context, request framework.Request, stat
 	if as != nil && as.Name != user {
 		as = nil // the user of the run may not impersonate
 	}
-	// Every user may ask for their rights, except while the authorizer has not read the roles of Kubernetes. This is asked
-	// first: an API server that restarts can read them before the next request.
-	if _, answered := c.may(ctx, &framework.User{Name: "admissiontest"}, attributes); !answered {
-		return ""
-	}
-	allowed, _ := c.may(ctx, as, attributes)
-	if !allowed && c.installsRoles() {
-		_ = wait.PollUntilContextTimeout(ctx, 10*pollInterval, rolesLimit, false, func(ctx context.Context) (bool, error) {
-			allowed, _ = c.may(ctx, as, attributes)
-			return allowed, nil
-		})
-	}
-	if allowed {
+	var allowed, answered bool
+	_ = wait.PollUntilContextTimeout(ctx, 10*pollInterval, min(rolesLimit, c.patience), true, func(ctx context.Context) (bool, error) {
+		allowed, answered = c.may(ctx, as, attributes)
+		return allowed, nil
+	})
+	if allowed || !answered {
 		return ""
 	}
 	what := fmt.Sprintf("user %q may not %s %s", user, verb, strings.TrimSuffix(resource+"."+group, "."))
@@ -75,13 +67,6 @@ func (c *Case) may(ctx context.Context, user *framework.User, attributes *author
 	}
 	allowed, answered, _ = unstructured.NestedBool(result.Fields(), "status", "allowed")
 	return allowed, answered
-}
-
-// installsRoles reports whether the scenario has roles of its own, which the authorizer reads some time
-// after their write.
-func (c *Case) installsRoles() bool {
-	text, err := json.Marshal([]any{c.Scenario.Spec, c.Given})
-	return c.Scenario.IsPolicyTest() || err != nil || strings.Contains(string(text), "rbac.authorization.k8s.io")
 }
 
 // scopeName describes a namespace on the API server as the scenario names it. The empty one is the cluster.

@@ -30,10 +30,11 @@ func Given(s scenario.Scenario) []framework.Request { return installed(s.Spec.Gi
 // Steps returns the requests of the steps and webhooks of a scenario, as far as they are known before it
 // runs.
 func (c Composer) Steps(s scenario.Scenario) []framework.Request {
-	out := c.requests(s.Spec.When)
-	for _, h := range s.Spec.Hooks {
-		out = append(out, c.requestsOf(h)...)
-	}
+	var out []framework.Request
+	_ = EachStep(s.Spec, func(_ string, step scenario.Step) error { // it returns no error
+		out = append(out, c.requests(step)...)
+		return nil
+	})
 	return out
 }
 
@@ -49,39 +50,17 @@ func NeedsMetrics(s scenario.Scenario) bool {
 	return s.Spec.FeatureGate != "" || plugins || reads
 }
 
-func (c Composer) requests(steps []scenario.Step) []framework.Request {
-	var out []framework.Request
-	for _, step := range steps {
-		switch {
-		case step.Install != nil:
-			out = append(out, installed(step.Install)...)
-		case step.Remove != nil:
-			for _, ref := range step.Remove {
-				out = append(out, framework.Request{Verb: framework.VerbDelete, Kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), Name: ref.Name})
-			}
-		case step.Script != nil:
-			for _, h := range step.Script {
-				out = append(out, c.requestsOf(h)...)
-			}
-		case step.Wait != nil:
-			out = append(out, c.requests([]scenario.Step{{Get: &step.Wait.ObjectReference}})...)
-		case step.Metrics != nil, step.Files != nil: // no request for an object
-		case step.Parallel != nil:
-			out = append(out, c.requests(step.Parallel)...)
-		default:
-			if request, _, err := c.Compose(step); err == nil {
-				out = append(out, request)
-			}
-		}
+// requests returns the requests of one step.
+func (c Composer) requests(step scenario.Step) []framework.Request {
+	out := installed(step.Install)
+	for _, ref := range step.Remove {
+		out = append(out, framework.Request{Verb: framework.VerbDelete, Kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), Name: ref.Name})
 	}
-	return out
-}
-
-// requestsOf returns the requests that are sent while a webhook is called.
-func (c Composer) requestsOf(h scenario.Hook) []framework.Request {
-	out := c.requests(h.Meanwhile)
-	for _, reply := range h.Replies {
-		out = append(out, c.requests(reply.Meanwhile)...)
+	if step.Wait != nil {
+		step.Get = &step.Wait.ObjectReference
+	}
+	if request, _, err := c.Compose(step); err == nil { // another step has no request for an object
+		out = append(out, request)
 	}
 	return out
 }

@@ -1,6 +1,4 @@
-// Package mistake recognizes errors of an API server whose cause is in a file of the user, and adds
-// the position in that file.
-package mistake
+package explain
 
 import (
 	"errors"
@@ -17,9 +15,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// Error is what an API server found wrong in the manifests of a scenario, with the
+// Mistake is what an API server found wrong in the manifests of a scenario, with the
 // positions in its files.
-type Error struct {
+type Mistake struct {
 	// Problems has at least one.
 	Problems []*scenario.Error
 	// Cause is the error of the request, or nil.
@@ -27,7 +25,7 @@ type Error struct {
 }
 
 // Error returns a line for each problem.
-func (m *Error) Error() string {
+func (m *Mistake) Error() string {
 	lines := make([]string, len(m.Problems))
 	for i, problem := range m.Problems {
 		lines[i] = problem.Error()
@@ -36,11 +34,11 @@ func (m *Error) Error() string {
 }
 
 // Unwrap returns the error of the request.
-func (m *Error) Unwrap() error { return m.Cause }
+func (m *Mistake) Unwrap() error { return m.Cause }
 
-// Is reports whether an error is an Error or wraps one: its cause is in the files of the scenario.
-func Is(err error) bool {
-	var mistake *Error
+// IsMistake reports whether an error is a Mistake or wraps one: its cause is in the files of the scenario.
+func IsMistake(err error) bool {
+	var mistake *Mistake
 	return errors.As(err, &mistake)
 }
 
@@ -66,7 +64,7 @@ type Manifest struct {
 	Private bool
 }
 
-// OfRefusal returns an Error if an API server refused the manifest because it is not valid. It
+// OfRefusal returns a Mistake if an API server refused the manifest because it is not valid. It
 // returns any other error unchanged.
 func (m Manifest) OfRefusal(err error) error {
 	var refusal apierrors.APIStatus
@@ -101,7 +99,7 @@ func (m Manifest) OfRefusal(err error) error {
 	if m.Private {
 		err = errors.New("the API server refuses it" + notShown)
 	}
-	return &Error{Problems: problems, Cause: err}
+	return &Mistake{Problems: problems, Cause: err}
 }
 
 // expressionError matches what the CEL compiler says about an expression, which is followed by the line of

@@ -1,4 +1,4 @@
-package evidence
+package explain
 
 import (
 	"sigs.k8s.io/yaml"

@@ -1,4 +1,4 @@
-package evidence
+package explain
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func TestCauses(t *testing.T) {
 		{
 			name: "an old type drops a field", sent: "{spec: {c: [{n: a, r: Always}]}}", final: "{spec: {c: [{n: a, e: 1}]}}", expect: "{spec: {c: [{r: Always}]}}",
 			trace:  framework.Trace{call("first", "{spec: {c: [{n: a, r: Always}]}}", `[{op: add, path: /meta, value: 1}]`), call("old", "{meta: 1, spec: {c: [{n: a, r: Always}]}}", `[{op: replace, path: /spec/c, value: [{n: a, e: 1}]}]`), call("last", "{spec: {c: [{n: a, e: 1}]}}", "[]")},
-			marked: "old", want: []string{`webhook "old": its patch (replace /spec/c) removed object.spec.c[0].r`},
+			marked: "old", want: []string{`webhook "old": its patch (replace /spec/c) changed object.spec.c[0].r`},
 		},
 		{
 			name: "the last one that makes it wrong", sent: "{a: 1}", final: "{a: 3}", expect: "{a: 1}",
@@ -49,7 +49,7 @@ func TestCauses(t *testing.T) {
 		{
 			name: "an item without a field", sent: "{c: [{n: a}]}", final: "{c: [{n: a, e: 1}, {n: b}]}", expect: "{c: [{e: 1}, {e: 1}]}",
 			trace:  framework.Trace{call("token", "{c: [{n: a}]}", `[{op: replace, path: /c, value: [{n: a, e: 1}]}]`), call("mesh", "{c: [{n: a, e: 1}]}", `[{op: add, path: /c/-, value: {n: b}}]`)},
-			marked: "mesh", want: []string{`webhook "mesh": its patch (add /c/-) added object.c[1], without e`},
+			marked: "mesh", want: []string{`webhook "mesh": its patch (add /c/-) changed object.c[1].e`},
 		},
 		{
 			name: "no call: the client did not send it", sent: "{m: {}}", final: "{m: {x: 1}}", expect: "{m: {y: 1}}",
@@ -68,7 +68,7 @@ func TestCauses(t *testing.T) {
 		{
 			name: "not observed", sent: "{a: 1}", final: "{a: 2}", expect: "{a: 1}", mutates: []string{"p", "q"},
 			trace: framework.Trace{call("one", "{a: 1}", `[]`)},
-			want:  []string{`before the call of any webhook, the API server (defaults, for instance) or an admission plugin (on envtest, --observe-plugins shows it) or one of the policies "p", "q" changed object.a`},
+			want:  []string{`the API server (defaults, for instance) or an admission plugin (on envtest, --observe-plugins shows it) or one of the policies "p", "q" changed object.a`},
 		},
 		{
 			name: "a patch that cannot be applied", sent: "{}", trace: framework.Trace{call("one", "{}", `[{op: add, path: /a/0, value: 2}]`)},
@@ -78,7 +78,7 @@ func TestCauses(t *testing.T) {
 		{
 			name: "a patch of the wrong type", sent: "{}", trace: framework.Trace{call("one", "{}", `[{op: add, path: /a, value: 2}]`)},
 			status: metav1.Status{Code: 500, Reason: "InternalError", Message: "Internal error occurred: json: cannot unmarshal number into Go struct field X.a of type string"},
-			marked: "one", want: []string{`webhook "one": the API server cannot decode the object with its patch: json: cannot unmarshal number into Go struct field X.a of type string`},
+			marked: "one", want: []string{`webhook "one": its patch cannot be applied: json: cannot unmarshal number into Go struct field X.a of type string`},
 		},
 		{
 			name: "a patch that makes it invalid", sent: "{spec: {c: [{i: x}]}}", trace: framework.Trace{call("one", "{spec: {c: [{i: x}]}}", `[{op: remove, path: "/spec/c/0/i"}]`)},

@@ -1,6 +1,4 @@
-// Package infrastructure recognizes errors and responses that say nothing about admission: the API
-// server was overloaded or starting, could not reach its storage, or did not respond.
-package infrastructure
+package explain
 
 import (
 	"context"
@@ -20,8 +18,8 @@ import (
 // says nothing about admission.
 var ErrDuringCall = errors.New("a request during a webhook call got no answer")
 
-// OfError returns why an error of a request says nothing about admission, or "". For nil it returns "".
-func OfError(err error) string {
+// InfrastructureError returns why an error of a request says nothing about admission, or "". For nil it returns "".
+func InfrastructureError(err error) string {
 	switch {
 	case err == nil:
 		return ""
@@ -44,11 +42,11 @@ func Dropped(err error) bool {
 	return errors.Is(err, framework.ErrNoResponse) && !dial && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// OfResponse returns why a response that is not as expected says nothing about admission, or "".
+// InfrastructureOf returns why a response that is not as expected says nothing about admission, or "".
 // CodeExpected is true if the response has the expected code. A webhook can refuse with every code,
 // and a scenario can expect every code. (If a scenario expects a refusal and no code, a response of
 // the infrastructure also counts as the refusal, and only the other expectations do not hold.)
-func OfResponse(status metav1.Status, codeExpected bool) string {
+func InfrastructureOf(status metav1.Status, codeExpected bool) string {
 	if why := startingUp(status); why != "" {
 		return why
 	}

@@ -1,6 +1,4 @@
-// Package unseen finds the webhooks under test that the API server calls without a Hook. Their calls
-// are not recorded. The package says which expectations can be checked without these calls.
-package unseen
+package explain
 
 import (
 	"cmp"
@@ -14,16 +12,16 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// Webhooks has the webhooks under test of a scenario whose calls are not seen, by name, with NAMESPACE/NAME
+// Unseen has the webhooks under test of a scenario whose calls are not seen, by name, with NAMESPACE/NAME
 // of the Service that the API server calls without a Hook; "" if an Endpoint would not change that. Calls of
 // the others go through a Hook, which records them. Nil has none.
-type Webhooks map[string]string
+type Unseen map[string]string
 
-// anyWebhook is the name in Webhooks of one whose name is not known.
+// anyWebhook is the name in Unseen of one whose name is not known.
 const anyWebhook = "any webhook"
 
-// Options say which calls go through a Hook.
-type Options struct {
+// UnseenOptions say which calls go through a Hook.
+type UnseenOptions struct {
 	// Endpoints are the Endpoints by NAMESPACE/NAME of a Service.
 	Endpoints map[string]framework.Endpoint
 	// Installed are the manifests that are installed for all scenarios.
@@ -32,10 +30,10 @@ type Options struct {
 	URLs bool
 }
 
-// Of returns the webhooks under test of a scenario, and of what is installed for all scenarios, that are
+// UnseenOf returns the webhooks under test of a scenario, and of what is installed for all scenarios, that are
 // called without a Hook. It ignores those that a request or a file configures if no step expects calls.
-func Of(s scenario.Scenario, options Options) Webhooks {
-	found := Webhooks{}
+func UnseenOf(s scenario.Scenario, options UnseenOptions) Unseen {
+	found := Unseen{}
 	expects := s.ExpectsCalls()
 	for _, one := range append(scenario.WebhooksIn(options.Installed), s.WebhooksUnderTest()...) {
 		switch {
@@ -52,8 +50,8 @@ func Of(s scenario.Scenario, options Options) Webhooks {
 }
 
 // Named returns the webhooks with the names that replace returns. One whose name it cannot replace can be any.
-func (u Webhooks) Named(replace func(name string) (string, error)) Webhooks {
-	named := Webhooks{}
+func (u Unseen) Named(replace func(name string) (string, error)) Unseen {
+	named := Unseen{}
 	for name, service := range u {
 		replaced, err := replace(name)
 		if err != nil {
@@ -65,7 +63,7 @@ func (u Webhooks) Named(replace func(name string) (string, error)) Webhooks {
 }
 
 // String says what is not seen, and why.
-func (u Webhooks) String() string {
+func (u Unseen) String() string {
 	var all []string
 	for _, one := range u.Report() {
 		all = append(all, one.String())
@@ -74,7 +72,7 @@ func (u Webhooks) String() string {
 }
 
 // Report returns the webhooks for a report.
-func (u Webhooks) Report() []report.NotSeen {
+func (u Unseen) Report() []report.NotSeen {
 	names := map[string][]string{}
 	for name, service := range u {
 		names[service] = append(names[service], name)
@@ -88,18 +86,18 @@ func (u Webhooks) Report() []report.NotSeen {
 	return all
 }
 
-// Error is the error of a step that also has expectations of calls that are not seen. Its other
+// UnseenError is the error of a step that also has expectations of calls that are not seen. Its other
 // expectations hold.
-type Error struct{ Webhooks Webhooks }
+type UnseenError struct{ Webhooks Unseen }
 
 // Error says which calls are not seen.
-func (e *Error) Error() string {
+func (e *UnseenError) Error() string {
 	return "admissiontest cannot check the expected calls: " + e.Webhooks.String()
 }
 
 // Decidable returns the part of an expectation that does not need the calls that are not seen, and
 // whether there is another part. An expectation of all calls is about these calls too.
-func (u Webhooks) Decidable(expect *scenario.Expectation) (part *scenario.Expectation, complete bool) {
+func (u Unseen) Decidable(expect *scenario.Expectation) (part *scenario.Expectation, complete bool) {
 	if len(u) == 0 || expect == nil {
 		return expect, true
 	}
@@ -124,7 +122,7 @@ func (u Webhooks) Decidable(expect *scenario.Expectation) (part *scenario.Expect
 	return &decidable, complete
 }
 
-func (u Webhooks) has(name string) bool {
+func (u Unseen) has(name string) bool {
 	_, is := u[name]
 	_, all := u[anyWebhook]
 	return is || all
@@ -132,13 +130,13 @@ func (u Webhooks) has(name string) bool {
 
 // Seen returns the calls of a Trace without the calls of the webhooks in u: another webhook can have
 // the same name.
-func (u Webhooks) Seen(trace framework.Trace) framework.Trace {
+func (u Unseen) Seen(trace framework.Trace) framework.Trace {
 	return slices.DeleteFunc(slices.Clone(trace), func(call framework.Call) bool { return u.has(call.Webhook) })
 }
 
 // Unusable returns why the scenario cannot be judged, or "": it has a script for a webhook that the API
 // server calls without a Hook, or uses its calls in a placeholder.
-func (u Webhooks) Unusable(s scenario.Scenario) string {
+func (u Unseen) Unusable(s scenario.Scenario) string {
 	names := slices.Collect(maps.Keys(s.Spec.Hooks))
 	for _, step := range s.Spec.When {
 		names = append(names, scriptedBy(step)...)

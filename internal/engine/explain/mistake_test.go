@@ -1,4 +1,4 @@
-package mistake_test
+package explain_test
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 )
 
 // manifest is a ConfigMap whose errors have the file a.yaml.
-func manifest() mistake.Manifest {
-	return mistake.Manifest{
+func manifest() explain.Manifest {
+	return explain.Manifest{
 		Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, Name: "given[0] ConfigMap a",
 		At: func(field, message, hint string) *scenario.Error {
 			return &scenario.Error{File: "a.yaml", Line: 1, Column: len(field) + 1, Message: message, Hint: hint}
@@ -29,7 +29,7 @@ func TestOfRefusal(t *testing.T) {
 	private := manifest()
 	private.Private = true
 	for name, test := range map[string]struct {
-		of     mistake.Manifest
+		of     explain.Manifest
 		status metav1.Status
 		want   string
 	}{
@@ -42,7 +42,7 @@ func TestOfRefusal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			refusal := fmt.Errorf("send: %w", &apierrors.StatusError{ErrStatus: test.status})
 			got := test.of.OfRefusal(refusal)
-			if mistake.Is(got) != (test.want != "") || !strings.Contains(got.Error(), test.want) || test.of.Private && strings.Contains(got.Error(), "hunter2") {
+			if explain.IsMistake(got) != (test.want != "") || !strings.Contains(got.Error(), test.want) || test.of.Private && strings.Contains(got.Error(), "hunter2") {
 				t.Errorf("got %v, want %q", got, test.want)
 			}
 			if test.want == "" && !errors.Is(got, refusal) {

@@ -1,8 +1,7 @@
-package evidence
+package explain
 
 import (
 	"fmt"
-	"math/rand"
 	"strings"
 	"testing"
 
@@ -39,39 +38,6 @@ func TestLines(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		})
-	}
-}
-
-// From the result both texts can be made again.
-func TestLinesKeepsBothTexts(t *testing.T) {
-	random := rand.New(rand.NewSource(1))
-	text := func() string {
-		var out strings.Builder
-		for range random.Intn(12) {
-			fmt.Fprintln(&out, random.Intn(4))
-		}
-		return out.String()
-	}
-	for range 5000 {
-		first, second := text(), text()
-		var a, b []string
-		complete := true
-		for _, line := range textDiff(first, second) {
-			switch line[0] {
-			case '-':
-				a = append(a, line[1:])
-			case '+':
-				b = append(b, line[1:])
-			case ' ':
-				a, b = append(a, line[1:]), append(b, line[1:])
-			default:
-				complete = false
-			}
-		}
-		lines := func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
-		if first != second && complete && (!cmp.Equal(a, lines(first)) || !cmp.Equal(b, lines(second))) {
-			t.Fatalf("%q and %q: got %q and %q", first, second, a, b)
-		}
 	}
 }
 

@@ -1,7 +1,7 @@
-// Package evidence collects what a report shows of a step that failed: the mismatches, the
+// Package explain collects what a report shows of a step that failed: the mismatches, the
 // timeline of the calls, what each webhook and policy does about the request, who refused it, and
 // the difference of objects from what is expected.
-package evidence
+package explain
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package infrastructure_test
+package explain_test
 
 import (
 	"errors"
@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
+	"github.com/admissiontest/admissiontest/internal/engine/explain"
 )
 
-func TestOfError(t *testing.T) {
+func TestInfrastructureError(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err  error
@@ -20,21 +20,21 @@ func TestOfError(t *testing.T) {
 	}{
 		"none":                  {nil, ""},
 		"no response":           {fmt.Errorf("send: %w", framework.ErrNoResponse), "the API server did not respond"},
-		"during a webhook call": {fmt.Errorf("meanwhile: %w", infrastructure.ErrDuringCall), "the API server did not answer a request that the scenario sent during a webhook call"},
-		"both":                  {errors.Join(infrastructure.ErrDuringCall, framework.ErrNoResponse), "the API server did not respond"},
+		"during a webhook call": {fmt.Errorf("meanwhile: %w", explain.ErrDuringCall), "the API server did not answer a request that the scenario sent during a webhook call"},
+		"both":                  {errors.Join(explain.ErrDuringCall, framework.ErrNoResponse), "the API server did not respond"},
 		"overloaded":            {fmt.Errorf("install: %w", apierrors.NewTooManyRequestsError("wait")), "the API server was not ready or overloaded, or its storage failed"},
 		"storage":               {errors.New("etcdserver: leader changed"), "the API server was not ready or overloaded, or its storage failed"},
 		"bad request":           {apierrors.NewBadRequest("no"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := infrastructure.OfError(test.err); got != test.want {
+			if got := explain.InfrastructureError(test.err); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-func TestOfResponse(t *testing.T) {
+func TestInfrastructureOf(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		code         int32
@@ -54,7 +54,7 @@ func TestOfResponse(t *testing.T) {
 		"refused":                    {403, "no", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := infrastructure.OfResponse(metav1.Status{Code: test.code, Message: test.message}, test.codeExpected); got != test.want {
+			if got := explain.InfrastructureOf(metav1.Status{Code: test.code, Message: test.message}, test.codeExpected); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package unseen
+package explain
 
 import (
 	"strings"
@@ -52,7 +52,7 @@ func TestUnseenInstalled(t *testing.T) {
 		shipped("seen.example.com", service("guard")), shipped("direct.example.com", service("other")),
 	}
 	endpoints := map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}}
-	found := Of(s, Options{Endpoints: endpoints, Installed: installed})
+	found := UnseenOf(s, UnseenOptions{Endpoints: endpoints, Installed: installed})
 	const want = "calls of direct.example.com: the API server calls Service guard-system/other itself; --endpoint guard-system/other=URL makes them visible; " +
 		"calls of url.example.com: the API server calls the address in the clientConfig itself; in given, install or --install, a Service with an --endpoint makes them visible"
 	if got := found.String(); got != want {
@@ -61,7 +61,7 @@ func TestUnseenInstalled(t *testing.T) {
 	if got := found.Unusable(s); got != "" {
 		t.Errorf("unusable: %s", got)
 	}
-	if _, is := Of(s, Options{Endpoints: endpoints, Installed: installed, URLs: true})["url.example.com"]; is {
+	if _, is := UnseenOf(s, UnseenOptions{Endpoints: endpoints, Installed: installed, URLs: true})["url.example.com"]; is {
 		t.Error("calls of a URL are not seen, although they go through a Hook")
 	}
 }
@@ -71,19 +71,19 @@ func TestUnseenScripts(t *testing.T) {
 	const hooks = "  hooks: {guard.example.com: {fault: reset}}"
 	s := guardedScenario(t, hooks)
 	const want = "the scenario has a script for webhook guard.example.com, but the API server calls this webhook through Service guard-system/guard, without a Hook: give the URL of the webhook with --endpoint guard-system/guard=URL"
-	if got := Of(s, Options{}).Unusable(s); got != want {
+	if got := UnseenOf(s, UnseenOptions{}).Unusable(s); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	endpoints := map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}}
-	if got := Of(s, Options{Endpoints: endpoints}).Unusable(s); got != "" {
+	if got := UnseenOf(s, UnseenOptions{Endpoints: endpoints}).Unusable(s); got != "" {
 		t.Errorf("with an endpoint, got %q", got)
 	}
 	s = guardedScenario(t, "")
-	if got := Of(s, Options{}).Unusable(s); got != "" {
+	if got := UnseenOf(s, UnseenOptions{}).Unusable(s); got != "" {
 		t.Errorf("without a script, got %q", got)
 	}
 	s.Spec.When = []scenario.Step{{Parallel: []scenario.Step{{Script: map[string]scenario.Hook{"guard.example.com": {}}}}}}
-	if got := Of(s, Options{}).Unusable(s); got != want {
+	if got := UnseenOf(s, UnseenOptions{}).Unusable(s); got != want {
 		t.Errorf("in a step: got %q, want %q", got, want)
 	}
 }
@@ -91,7 +91,7 @@ func TestUnseenScripts(t *testing.T) {
 // A webhook that a request configures is called without a Hook, whatever Endpoints there are. It matters
 // only if a step expects calls.
 func TestUnseenOfRequests(t *testing.T) {
-	options := Options{URLs: true, Endpoints: map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}}}
+	options := UnseenOptions{URLs: true, Endpoints: map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}}}
 	hook := scenario.Call{Webhook: "hook.example.com"}
 	for name, test := range map[string]struct {
 		expect   *scenario.Expectation
@@ -106,7 +106,7 @@ func TestUnseenOfRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := guardedScenario(t, "")
 			s.Spec.When = append(s.Spec.When, scenario.Step{Update: s.Spec.Given[0], Then: test.expect})
-			found := Of(s, options)
+			found := UnseenOf(s, options)
 			if _, complete := found.Decidable(test.expect); complete != test.complete || (len(found) == 0) != test.seen {
 				t.Errorf("found %v, complete %t; want %t, %t", found, complete, test.seen, test.complete)
 			}
@@ -121,7 +121,7 @@ func TestUnseenOfAnyName(t *testing.T) {
 	s.Spec.Given = nil
 	expect := &scenario.Expectation{Calls: &scenario.Calls{Include: []scenario.Call{{Webhook: "hook.example.com"}}}}
 	s.Spec.When = []scenario.Step{{Update: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1"}, Body: &body, Then: expect}}
-	part, complete := Of(s, Options{URLs: true}).Decidable(expect)
+	part, complete := UnseenOf(s, UnseenOptions{URLs: true}).Decidable(expect)
 	if complete || len(part.Calls.Include) != 0 {
 		t.Errorf("got %v, complete %t; want no calls, and not complete", part.Calls, complete)
 	}
@@ -132,10 +132,10 @@ func TestUnseenPlaceholder(t *testing.T) {
 	s := guardedScenario(t, "")
 	s.Spec.When[0].Create["data"] = map[string]any{"uid": "$(steps.a.calls.0.request.uid)"}
 	const want = "a placeholder $(steps.ID.calls.…) needs all calls of a step: calls of guard.example.com: "
-	if got := Of(s, Options{}).Unusable(s); !strings.HasPrefix(got, want) {
+	if got := UnseenOf(s, UnseenOptions{}).Unusable(s); !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := Of(s, Options{Endpoints: map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}}}).Unusable(s); got != "" {
+	if got := UnseenOf(s, UnseenOptions{Endpoints: map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}}}).Unusable(s); got != "" {
 		t.Errorf("with an endpoint, got %q", got)
 	}
 }
