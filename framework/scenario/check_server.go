@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 
@@ -235,17 +235,18 @@ func (s *serverFiles) file(file *serverFile) {
 // documents returns the documents of a string. It keeps what a decoder would drop, such as the first of two
 // equal keys, because not every reader drops the same.
 func documents(text string) ([]*yaml.Node, error) {
-	decoder := yaml.NewDecoder(strings.NewReader(text))
+	loader, err := yaml.NewLoader(strings.NewReader(text))
 	var all []*yaml.Node
-	for {
+	for err == nil {
 		document := new(yaml.Node)
-		if err := decoder.Decode(document); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, err
+		if err = loader.Load(document); err == nil {
+			all = append(all, document)
 		}
-		all = append(all, document)
 	}
+	if errors.Is(err, io.EOF) {
+		return all, nil
+	}
+	return nil, err
 }
 
 // nodes appends a node and all nodes below it. Aliases are not followed: what they mean is elsewhere in the
