@@ -77,7 +77,7 @@ func libraries() map[string][]string {
 		"github.com/jstemmer/go-junit-report/v2": {"internal/report"},
 		"github.com/invopop/jsonschema":          {}, // tests generate the schemas
 		"github.com/santhosh-tekuri/jsonschema":  {"framework/scenario/internal/document"},
-		"github.com/goccy/go-yaml":               {"framework/scenario/internal/document", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
+		"github.com/goccy/go-yaml":               {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		"github.com/google/go-containerregistry": {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":         {},

@@ -1,9 +1,7 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -12,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	yaml "go.yaml.in/yaml/v3"
 
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 
@@ -40,9 +36,10 @@ type serverFile struct {
 	node *document.Node
 	// inStep is true if placeholders are replaced in the text before it is written.
 	inStep bool
-	// documents are the documents of the text. Err is set if it is not YAML.
-	documents []*yaml.Node
-	err       error
+	// documents are the documents of the text, and problems what is wrong in it: YAML that is not read in the same
+	// way by every parser is none that can be checked.
+	documents []*document.Node
+	problems  []document.Problem
 }
 
 // serverFiles says how kube-apiserver reads the files. Paths are relative to the folder of the files, and in
@@ -102,9 +99,9 @@ func (s *serverFiles) files(all []*serverFile) {
 		if file.inStep {
 			text = strings.ReplaceAll(text, "$$(", "$(")
 		}
-		file.documents, file.err = documents(text)
+		file.documents, file.problems = document.Parse(file.name, []byte(text))
 		for _, one := range file.documents {
-			scalars(one, "", func(key string, n *yaml.Node) { s.refer(file, key, n.Value) })
+			eachValue(one, "", func(key string, n *document.Node) { s.refer(file, key, n.Raw) })
 		}
 	}
 	for _, file := range all {
@@ -190,105 +187,48 @@ func fileKey(name string) string {
 
 // file checks a file that kube-apiserver reads as configuration.
 func (s *serverFiles) file(file *serverFile) {
-	fail := func(n *yaml.Node, message, hint string) {
-		at := file.node
-		if n != nil {
-			line, column := file.node.Locate(n.Line, n.Column)
-			at = document.At(at.File(), line, column)
-		}
-		s.Fail(at, fmt.Sprintf("the file %s of the API server ", document.Quote(file.name))+message, hint)
+	fail := func(n *document.Node, message, hint string) {
+		line, column := file.node.Locate(n.Line, n.Column)
+		s.Fail(document.At(file.node.File(), line, column), fmt.Sprintf("the file %s of the API server ", document.Quote(file.name))+message, hint)
 	}
-	if file.err != nil {
-		fail(nil, fmt.Sprintf("is not valid YAML (%v); expected configuration that can be checked", file.err), "")
-		return
+	for _, problem := range file.problems {
+		fail(problem.At, "cannot be checked: "+problem.Message, problem.Hint)
 	}
 	if text, _ := file.node.Plain().(string); file.inStep {
 		for _, name := range placeholder.Names(text) {
 			if strings.HasPrefix(name, "steps.") {
-				fail(nil, fmt.Sprintf("has the placeholder $(%s), and is read as configuration; expected text that is known before the run", name), "")
+				fail(document.At("", 1, 1), fmt.Sprintf("has the placeholder $(%s), and is read as configuration; expected text that is known before the run", name), "")
 			}
 		}
 	}
 	for _, one := range file.documents {
-		for _, n := range nodes(one, nil) {
-			if n.Style&yaml.TaggedStyle != 0 {
-				fail(n, "has the tag "+document.Quote(n.Tag)+"; expected YAML without tags", "remove it")
-			}
-			for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
-				if name := keyOf(n.Content[i]); strings.EqualFold(name, "exec") || strings.EqualFold(name, "auth-provider") {
-					fail(n.Content[i], fmt.Sprintf("has %s, which executes a command or other code; expected none in the files of a scenario", document.Quote(name)), "give the user a token instead")
+		eachValue(one, "", func(key string, n *document.Node) {
+			for _, field := range n.Fields {
+				if strings.EqualFold(field.Name, "exec") || strings.EqualFold(field.Name, "auth-provider") {
+					fail(field.Key, fmt.Sprintf("has %s, which executes a command or other code; expected none in the files of a scenario", document.Quote(field.Name)), "give the user a token instead")
 				}
 			}
-		}
-		scalars(one, "", func(key string, n *yaml.Node) {
 			switch {
-			case isAddress(key) && !onThisMachine(n.Value):
-				fail(n, fmt.Sprintf("has the address %s in %s; expected one on this machine", document.Quote(n.Value), key), "use a loopback address, such as https://127.0.0.1:$(hooks.port)")
-			case !isAddress(key) && leaves(key, n.Value):
-				fail(n, fmt.Sprintf("has the path %s in %s; expected one below $(files), of letters, digits, dots, dashes and underscores", document.Quote(n.Value), document.Quote(key)),
+			case isAddress(key) && !onThisMachine(n.Raw):
+				fail(n, fmt.Sprintf("has the address %s in %s; expected one on this machine", document.Quote(n.Raw), key), "use a loopback address, such as https://127.0.0.1:$(hooks.port)")
+			case !isAddress(key) && leaves(key, n.Raw):
+				fail(n, fmt.Sprintf("has the path %s in %s; expected one below $(files), of letters, digits, dots, dashes and underscores", document.Quote(n.Raw), document.Quote(key)),
 					"write the file in server.files, and its path as $(files)/NAME")
 			}
 		})
 	}
 }
 
-// documents returns the documents of a string. It keeps what a decoder would drop, such as the first of two
-// equal keys, because not every reader drops the same.
-func documents(text string) ([]*yaml.Node, error) {
-	decoder := yaml.NewDecoder(strings.NewReader(text))
-	var all []*yaml.Node
-	for {
-		document := new(yaml.Node)
-		if err := decoder.Decode(document); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, err
-		}
-		all = append(all, document)
+// eachValue calls a function for a value and each value in it, with its key in lower case. Items of a list have the
+// key of the list. Only scalars have a text.
+func eachValue(n *document.Node, key string, do func(key string, n *document.Node)) {
+	do(key, n)
+	for _, item := range n.Items {
+		eachValue(item, key, do)
 	}
-}
-
-// nodes appends a node and all nodes below it. Aliases are not followed: what they mean is elsewhere in the
-// document.
-func nodes(n *yaml.Node, all []*yaml.Node) []*yaml.Node {
-	all = append(all, n)
-	for _, inner := range n.Content {
-		all = nodes(inner, all)
+	for _, field := range n.Fields {
+		eachValue(field.Value, strings.ToLower(field.Name), do)
 	}
-	return all
-}
-
-// scalars calls a function for each scalar that is not a key, with its key in lower case. Items of a
-// sequence have the key of the sequence, and an alias of a scalar is one.
-func scalars(n *yaml.Node, key string, each func(key string, n *yaml.Node)) {
-	switch {
-	case n.Kind == yaml.ScalarNode:
-		each(key, n)
-	case n.Kind == yaml.AliasNode && n.Alias != nil && n.Alias.Kind == yaml.ScalarNode:
-		each(key, &yaml.Node{Value: n.Alias.Value, Line: n.Line, Column: n.Column})
-	case n.Kind == yaml.AliasNode && n.Alias != nil && n.Alias.Kind == yaml.SequenceNode:
-		for _, item := range n.Alias.Content {
-			if item.Kind == yaml.ScalarNode {
-				each(key, &yaml.Node{Value: item.Value, Line: n.Line, Column: n.Column})
-			}
-		}
-	case n.Kind == yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			scalars(n.Content[i+1], strings.ToLower(keyOf(n.Content[i])), each)
-		}
-	default:
-		for _, inner := range n.Content {
-			scalars(inner, key, each)
-		}
-	}
-}
-
-// keyOf returns the text of a key, which can be an alias.
-func keyOf(n *yaml.Node) string {
-	if n.Kind == yaml.AliasNode && n.Alias != nil {
-		n = n.Alias
-	}
-	return n.Value
 }
 
 // isAddress reports whether a field of a configuration has the address of a server.

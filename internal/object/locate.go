@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // Text is a string in a YAML file.

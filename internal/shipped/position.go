@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	yamlv3 "go.yaml.in/yaml/v3"
+	yamlv4 "go.yaml.in/yaml/v4"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/object"
@@ -21,7 +21,7 @@ func (p *Project) ErrorIn(index int, field string, at [2]int, message string) *s
 	m := p.Manifests[index]
 	problem, value := m.find(field)
 	problem.Message = message
-	if value != nil && value.Kind == yamlv3.ScalarNode {
+	if value != nil && value.Kind == yamlv4.ScalarNode {
 		text := object.Text{Lines: strings.Split(string(m.text), "\n"), Line: value.Line, Column: value.Column, Style: value.Style, Value: value.Value}
 		problem.Line, problem.Column = text.Locate(at[0], at[1])
 		problem.Line += m.Line - 1
@@ -43,10 +43,10 @@ func (m Manifest) errorAt(field, message, hint string) *scenario.Error {
 }
 
 // find returns an error with the position of a field, and its value; nil if the field is not there.
-func (m Manifest) find(field string) (problem *scenario.Error, value *yamlv3.Node) {
+func (m Manifest) find(field string) (problem *scenario.Error, value *yamlv4.Node) {
 	problem = &scenario.Error{File: m.File, Line: m.Line, Column: 1}
-	var root yamlv3.Node
-	if yamlv3.Unmarshal(m.text, &root) != nil || len(root.Content) == 0 {
+	var root yamlv4.Node
+	if yamlv4.Unmarshal(m.text, &root) != nil || len(root.Content) == 0 {
 		return problem, nil
 	}
 	value = root.Content[0]
@@ -62,15 +62,15 @@ func (m Manifest) find(field string) (problem *scenario.Error, value *yamlv3.Nod
 }
 
 // child returns a field of a map, with the position of its name, or an item of a list.
-func child(n *yamlv3.Node, step string) (value *yamlv3.Node, line, column int) {
+func child(n *yamlv4.Node, step string) (value *yamlv4.Node, line, column int) {
 	switch n.Kind {
-	case yamlv3.MappingNode:
+	case yamlv4.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if key := n.Content[i]; key.Value == step {
 				return n.Content[i+1], key.Line, key.Column
 			}
 		}
-	case yamlv3.SequenceNode:
+	case yamlv4.SequenceNode:
 		if index, err := strconv.Atoi(step); err == nil && index >= 0 && index < len(n.Content) {
 			item := n.Content[index]
 			return item, item.Line, item.Column

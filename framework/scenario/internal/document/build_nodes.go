@@ -3,7 +3,7 @@ package document
 import (
 	"fmt"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // maxDepth is the largest depth of nested values, far above that of any manifest.
@@ -36,7 +36,7 @@ func (b *builder) malformed(line, column int, message string) {
 	if b.private {
 		message = "the file is malformed"
 	}
-	b.refuse(line, column, message+"; expected YAML", hintSyntax)
+	b.refuse(line, column, message+"; expected YAML", "check quotes, brackets and indentation here and in the line above")
 }
 
 func (b *builder) fail(at *yaml.Node, message, hint string) {

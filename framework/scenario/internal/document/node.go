@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"iter"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/admissiontest/admissiontest/internal/object"
 )

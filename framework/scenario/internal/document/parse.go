@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // Problem is one thing wrong in a file.
@@ -70,9 +70,7 @@ func (b *builder) parse(content []byte) ([]*Node, []Problem) {
 	return b.documents(text), b.problems
 }
 
-// documents parses the text of a file. This parser is fast, takes linear time and
-// knows the position of every value, but not the position of a syntax error. Another
-// parser finds that position.
+// documents parses the text of a file.
 func (b *builder) documents(text string) (documents []*Node) {
 	defer func() {
 		// A panic of the parser is an error of the file.
@@ -81,16 +79,11 @@ func (b *builder) documents(text string) (documents []*Node) {
 		}
 	}()
 	b.lines = strings.Split(text, "\n")
-	decoder := yaml.NewDecoder(strings.NewReader(text))
-	for {
+	loader, err := yaml.NewLoader(strings.NewReader(text))
+	for err == nil {
 		var document yaml.Node
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return documents
-		}
-		if err != nil {
-			b.syntaxError(text, err)
-			return documents
+		if err = loader.Load(&document); err != nil {
+			break
 		}
 		for _, root := range document.Content {
 			built := b.build(root, 0)
@@ -100,6 +93,32 @@ func (b *builder) documents(text string) (documents []*Node) {
 			}
 		}
 	}
+	if !errors.Is(err, io.EOF) {
+		b.syntaxError(err)
+	}
+	return documents
+}
+
+// syntaxError reports what the parser says. The end of the file inside of a string is reported where the string begins,
+// an unknown escape at its character.
+func (b *builder) syntaxError(err error) {
+	var at *yaml.LoadError
+	if !errors.As(err, &at) {
+		b.malformed(1, 1, err.Error())
+		return
+	}
+	mark := at.Mark
+	switch {
+	case strings.Contains(at.Message, "unexpected end of stream") && at.ContextMark.Line > 0:
+		mark = at.ContextMark
+	case strings.Contains(at.Message, "unknown escape character"):
+		mark.Column++
+	}
+	message := at.Message
+	if at.ContextMsg != "" {
+		message += " " + at.ContextMsg
+	}
+	b.malformed(min(mark.Line, len(b.lines)), mark.Column, message)
 }
 
 // controlHint returns what to do about a control character. A NUL is in no text that Kubernetes

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // scalar returns the Node of a scalar without quotes. Numbers have the form of

@@ -21,20 +21,20 @@ type File struct {
 	// InFolder is true if the file was found in a folder of the operating system.
 	InFolder bool
 
-	// stat returns the size and type of the file before it is opened, because opening
-	// a named pipe would wait for its writer.
-	stat func() (fs.FileInfo, error)
-	open func() (fs.File, error)
+	// fsys has the file, at a path.
+	fsys fs.FS
+	path string
 	// limit is the size of the largest content. 0 means MaxBytes.
 	limit int64
 	// data is the content of a file that is not opened, or nil.
 	data *[]byte
 	// opened is that of NewFinder, or nil.
 	opened func(path string)
-	// relative returns the file at a path relative to this file's folder.
-	relative func(path string) (*File, error)
-	// glob returns the files in a folder, relative to this file's folder, that a pattern matches.
-	glob func(folder, pattern string) ([]string, error)
+	// tree has the files that this one may refer to, and folder is where it is in the tree.
+	tree   tree
+	folder string
+	// beside returns the name of a file at a path relative to this file's folder.
+	beside func(path string) string
 }
 
 // Glob returns the paths of the files that a pattern of path.Match matches, sorted, relative to the folder
@@ -48,7 +48,16 @@ func (f *File) Glob(pattern string) ([]string, error) {
 		}
 		folder, rest = path.Join(folder, first), after
 	}
-	found, err := f.glob(folder, rest)
+	full := path.Join(f.folder, folder)
+	fsys, err := f.tree.find(full)
+	if err != nil {
+		return nil, err
+	}
+	within, err := fs.Sub(fsys, full)
+	if err != nil {
+		return nil, err
+	}
+	found, err := fs.Glob(within, rest)
 	for i := range found {
 		found[i] = path.Join(folder, found[i])
 	}
@@ -107,7 +116,7 @@ func (f *File) content() ([]byte, error) {
 	if f.opened != nil {
 		f.opened(f.Name)
 	}
-	info, err := f.stat()
+	info, err := fs.Stat(f.fsys, f.path)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +127,7 @@ func (f *File) content() ([]byte, error) {
 	if info.Size() > limit {
 		return nil, sizeError(info.Size())
 	}
-	opened, err := f.open()
+	opened, err := f.fsys.Open(f.path)
 	if err != nil {
 		return nil, err
 	}
@@ -134,14 +143,15 @@ func (f *File) content() ([]byte, error) {
 }
 
 // ReadManifests returns the name and the content of a file of manifests, of at most MaxManifestBytes.
-// Path is relative to the folder of this file, which refers to it. The error matches ErrOutside if the
+// The given name is a path relative to the folder of this file, which refers to it. The error matches ErrOutside if the
 // path leads out of a tree on the disk, and an *fs.PathError if the file cannot be opened or read.
-func (f *File) ReadManifests(path string) (name string, content []byte, err error) {
-	other, err := f.relative(path)
+func (f *File) ReadManifests(name string) (found string, content []byte, err error) {
+	full := path.Join(f.folder, name)
+	fsys, err := f.tree.find(full)
 	if err != nil {
 		return "", nil, err
 	}
-	other.limit, other.opened = MaxManifestBytes, f.opened
+	other := &File{Name: f.beside(name), fsys: fsys, path: full, limit: MaxManifestBytes, opened: f.opened}
 	content, err = other.content()
 	return other.Name, content, err
 }
@@ -151,11 +161,11 @@ const beginningBytes = 64 << 10
 
 // Beginning returns the beginning of a file that Read refuses. Ok is false if it cannot be opened.
 func (f *File) Beginning() (content []byte, ok bool) {
-	info, err := f.stat()
+	info, err := fs.Stat(f.fsys, f.path)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, false
 	}
-	opened, err := f.open()
+	opened, err := f.fsys.Open(f.path)
 	if err != nil {
 		return nil, false
 	}

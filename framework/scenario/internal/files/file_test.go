@@ -2,20 +2,22 @@ package files
 
 import (
 	"io/fs"
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 )
 
+// growing is a file system whose file is larger when it is opened than Stat says.
+type growing struct{ fstest.MapFS }
+
+func (g growing) Stat(string) (fs.FileInfo, error) { return g.MapFS.Stat("small") }
+
 func TestReadRefusesAFileThatGrows(t *testing.T) {
-	large := File{Name: "a.yaml"}
-	source := fstest.MapFS{
+	source := growing{fstest.MapFS{
 		"small": {Data: []byte("a")},
 		"large": {Data: make([]byte, MaxBytes+1)},
-	}
-	large.stat = func() (os.FileInfo, error) { return source.Stat("small") }
-	large.open = func() (fs.File, error) { return source.Open("large") }
+	}}
+	large := File{Name: "a.yaml", fsys: source, path: "large"}
 	if _, problem := large.Read(); problem == nil || !strings.Contains(problem.Message, "expected a scenario file of at most") {
 		t.Errorf("got %v", problem)
 	}

@@ -28,7 +28,7 @@ type Finder struct {
 	// be nil.
 	opened func(path string)
 	// tree is the folder that files of the operating system may refer to files in.
-	tree string
+	tree tree
 	// linkTree is the folder, without links, that links in a given folder may lead to.
 	linkTree string
 }
@@ -114,7 +114,7 @@ func (f *Finder) OnDisk(name string) {
 		return
 	}
 	if !info.IsDir() {
-		f.tree = userfile.TreeOf(filepath.Dir(name))
+		f.tree = treeOnDisk(userfile.TreeOf(filepath.Dir(name)))
 		f.addFile(name, false)
 		return
 	}
@@ -123,7 +123,7 @@ func (f *Finder) OnDisk(name string) {
 		f.failOpen(name, err)
 		return
 	}
-	f.tree, f.linkTree = userfile.TreeOf(name), userfile.TreeOf(real) // the given path can have links
+	f.tree, f.linkTree = treeOnDisk(userfile.TreeOf(name)), userfile.TreeOf(real) // the given path can have links
 	f.addFolder(name, real, nil)
 }
 
@@ -191,13 +191,12 @@ func (f *Finder) addFile(name string, inFolder bool) {
 		return
 	}
 	f.seen[real] = true
-	absolute, err := filepath.Abs(name)
+	one, err := fileOnDisk(name, f.tree)
 	if err != nil {
 		f.failOpen(name, err)
 		return
 	}
-	one := fileOnDisk(name, f.tree)
-	one.Area, one.InFolder, one.opened = filepath.Base(filepath.Dir(absolute)), inFolder, f.opened
+	one.InFolder, one.opened = inFolder, f.opened
 	f.Files = append(f.Files, one)
 }
 
@@ -218,7 +217,11 @@ func (f *Finder) Input(from io.Reader) {
 		f.failOpen(InputName, err)
 		return
 	}
-	one := fileOnDisk(InputName, userfile.TreeOf("."))
+	one, err := fileOnDisk(InputName, treeOnDisk(userfile.TreeOf(".")))
+	if err != nil {
+		f.failOpen(InputName, err)
+		return
+	}
 	one.Area, one.data = InputName, &content
 	f.Files = append(f.Files, one)
 }

@@ -2,14 +2,12 @@ package files
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
-
-	"github.com/admissiontest/admissiontest/internal/userfile"
+	"sync"
 )
 
 // ErrOutside is the error of a path that leads out of the tree of the scenario.
@@ -18,107 +16,75 @@ var ErrOutside = errors.New("the path is outside of the tree of the scenario")
 // errOutsideFS is ErrOutside for an fs.FS, all of which is the tree.
 var errOutsideFS = errors.New("the path is outside of the file system of the scenario")
 
-// fileOnDisk returns a file of the operating system that may refer to files in a tree.
-func fileOnDisk(name, tree string) *File {
-	return &File{
-		Name: name,
-		stat: func() (fs.FileInfo, error) { return os.Stat(name) },
-		open: func() (fs.File, error) { return os.Open(name) },
-		relative: func(other string) (*File, error) {
-			return fileInTree(filepath.Join(filepath.Dir(name), filepath.FromSlash(other)), tree)
-		},
-		glob: func(folder, pattern string) ([]string, error) {
-			return globInTree(filepath.Join(filepath.Dir(name), filepath.FromSlash(folder)), tree, pattern)
-		},
-	}
+// tree has the files that a file may refer to.
+type tree struct {
+	// folder is the path of the tree on the disk.
+	folder string
+	// open returns them. No path and no symbolic link leads out of an os.Root.
+	open func() (fs.FS, error)
+	// outside is the error of a path that leads out of the tree.
+	outside error
 }
 
-// globInTree returns the files in a folder that a pattern matches. It does not list what is outside of the tree.
-func globInTree(folder, tree, pattern string) ([]string, error) {
-	absolute, err := filepath.Abs(folder)
-	if err != nil {
-		return nil, fmt.Errorf("find %s: %w", folder, err)
-	}
-	below, err := filepath.Rel(tree, absolute)
-	if err != nil || !filepath.IsLocal(below) {
-		return nil, ErrOutside
-	}
-	if errors.Is(userfile.InTree(tree, folder), userfile.ErrOutside) {
-		return nil, ErrOutside
-	}
-	root, err := os.OpenRoot(tree)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close() //nolint:errcheck // nothing is written
-	within, err := fs.Sub(root.FS(), filepath.ToSlash(below))
-	if err != nil {
-		return nil, err
-	}
-	return fs.Glob(within, pattern)
+// treeInFS is all of an fs.FS.
+func treeInFS(fsys fs.FS) tree {
+	return tree{open: func() (fs.FS, error) { return fsys, nil }, outside: errOutsideFS}
 }
 
-// fileInTree returns a file in a tree. No symbolic link on the way to it leads out of the
-// tree, at the time it is opened.
-func fileInTree(name, tree string) (*File, error) {
-	absolute, err := filepath.Abs(name)
-	if err != nil {
-		return nil, fmt.Errorf("find %s: %w", name, err)
-	}
-	within, err := filepath.Rel(tree, absolute)
-	if err != nil || !filepath.IsLocal(within) {
-		return nil, ErrOutside
-	}
-	open := func() (fs.File, error) {
-		root, err := os.OpenRoot(tree)
+// treeOnDisk is a folder of the operating system, which is only opened if a file refers to another one.
+func treeOnDisk(folder string) tree {
+	return tree{folder: folder, outside: ErrOutside, open: sync.OnceValues(func() (fs.FS, error) {
+		root, err := os.OpenRoot(folder)
 		if err != nil {
 			return nil, err
 		}
-		defer root.Close() //nolint:errcheck // nothing is written
-		opened, err := root.Open(within)
-		if err != nil {
-			return nil, err // not a nil *os.File
-		}
-		return opened, nil
+		return root.FS(), nil
+	})}
+}
+
+// find returns the files of the tree, if a path does not lead out of it.
+func (t tree) find(name string) (fs.FS, error) {
+	if !fs.ValidPath(name) {
+		return nil, t.outside
+	}
+	fsys, err := t.open()
+	if err == nil && leadsOut(fsys, name) {
+		err = t.outside
+	}
+	return fsys, err
+}
+
+// osFS opens the files of the operating system that a user gave, or that a walk found.
+type osFS struct{}
+
+// Open opens a file with any path.
+func (osFS) Open(name string) (fs.File, error) { return os.Open(name) } //nolint:gosec // the user gave it
+
+// Stat does not open the file, because opening a named pipe would wait for its writer.
+func (osFS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+
+// fileOnDisk returns a file of the operating system that may refer to files in a tree.
+func fileOnDisk(name string, in tree) (*File, error) {
+	absolute, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	within, err := filepath.Rel(in.folder, filepath.Dir(absolute))
+	if err != nil {
+		return nil, err
 	}
 	return &File{
-		Name: name,
-		stat: func() (fs.FileInfo, error) {
-			root, err := os.OpenRoot(tree)
-			if err != nil {
-				return nil, err
-			}
-			defer root.Close() //nolint:errcheck // nothing is written
-			info, err := root.Stat(within)
-			if _, plain := os.Stat(name); err != nil && plain == nil {
-				return nil, ErrOutside // it exists, but not in the tree
-			}
-			return info, err
-		},
-		open: open,
+		Name: name, Area: filepath.Base(filepath.Dir(absolute)),
+		fsys: osFS{}, path: name, tree: in, folder: filepath.ToSlash(within),
+		beside: func(other string) string { return filepath.Join(filepath.Dir(name), filepath.FromSlash(other)) },
 	}, nil
 }
 
 // fileInFS returns a file of an fs.FS.
 func fileInFS(fsys fs.FS, name string) *File {
 	return &File{
-		Name: name,
-		stat: func() (fs.FileInfo, error) { return fs.Stat(fsys, name) },
-		open: func() (fs.File, error) { return fsys.Open(name) },
-		relative: func(other string) (*File, error) {
-			full := path.Join(path.Dir(name), other)
-			if !fs.ValidPath(full) || leadsOut(fsys, full) {
-				return nil, errOutsideFS
-			}
-			return fileInFS(fsys, full), nil
-		},
-		glob: func(folder, pattern string) ([]string, error) {
-			within, err := fs.Sub(fsys, path.Join(path.Dir(name), folder))
-			if err != nil {
-				return nil, err
-			}
-			return fs.Glob(within, pattern)
-		},
+		Name: name, fsys: fsys, path: name, tree: treeInFS(fsys), folder: path.Dir(name),
+		beside: func(other string) string { return path.Join(path.Dir(name), other) },
 	}
 }
 
