@@ -24,7 +24,7 @@ func layers() [][]string {
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/journal", "internal/apiserver/rights", "framework/matchers", "internal/review", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/rights", "framework/matchers", "internal/review", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
 		{"internal/doctor", "internal/apiserver/removal", "internal/apiserver/probe", "internal/target/targettest", "suites/webhook/internal/check", "internal/engine/evidence", "internal/profile", "suites/contract/internal/rules"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook", "internal/installed"},
@@ -41,7 +41,7 @@ func layers() [][]string {
 // these rooms.
 func homes() map[string][]string {
 	all := libraries()
-	rooms := []string{"client", "confine", "fence", "install", "journal", "probe", "removal", "rights"}
+	rooms := []string{"client", "confine", "fence", "install", "probe", "removal", "rights"}
 	own := []string{"internal/apiserver"}
 	for _, room := range rooms {
 		own = append(own, "internal/apiserver/"+room)

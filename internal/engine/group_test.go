@@ -257,7 +257,7 @@ func TestGroupsOfChangedFiles(t *testing.T) {
 	}
 	changes := scenario.Step{Files: &scenario.Files{Remove: []string{"a"}}}
 	var got [][]string
-	for _, g := range groupScenarios([]scenario.Scenario{one("a"), one("b", changes), one("c"), one("d", changes)}, nil) {
+	for _, g := range groupScenarios([]scenario.Scenario{one("a"), one("b", changes), one("c"), one("d", changes)}, nil, lanes{}) {
 		var names []string
 		for _, s := range g.scenarios {
 			names = append(names, s.Metadata.Name)
