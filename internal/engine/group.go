@@ -107,7 +107,7 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string, lanes
 
 // parallelServers limits the number of API servers with a profile that run at the same
 // time.
-const parallelServers = 3 + ownServers
+const parallelServers = 2 + ownServers
 
 // groups runs the scenarios of every server: first the scenarios of the default server, which are most of them, so
 // the first verdicts come early. Groups with a profile are small and mostly wait for their servers to start
