@@ -64,7 +64,8 @@ const (
 )
 
 // groupScenarios divides scenarios by the server that they need: the default server
-// first. Each scenario without isolation needs its own, and so does each that changes files of its server.
+// first. Each scenario without isolation needs its own, and so does each that changes files of its server. One with a
+// webhook under test needs the default server, whose kubeconfig the program of the webhook can have.
 func groupScenarios(scenarios []scenario.Scenario, skip map[string]string, lanes lanes) []group {
 	byKey := map[string]*group{}
 	var alone []scenario.Scenario
@@ -83,7 +84,7 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string, lanes
 			add(fmt.Sprintf(" %s %d", s.Metadata.Name, i), group{profile: &scenario.Server{}, alone: true}, s)
 		case open || s.ChangesFiles():
 			add(fmt.Sprintf("%s %s %d", key, s.Metadata.Name, i), g, s)
-		case s.Alone && g.profile == nil:
+		case s.Alone && g.profile == nil && len(lanes.install) == 0 && len(s.WebhooksUnderTest()) == 0:
 			alone = append(alone, s)
 		default:
 			add(key, g, s)
