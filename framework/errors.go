@@ -34,12 +34,6 @@ func (e *NotServedError) Error() string { return "the API server does not serve 
 // Is reports whether the target is ErrNotServed.
 func (*NotServedError) Is(target error) bool { return target == ErrNotServed }
 
-// ErrNarrowed marks a Request that a Target does not send, or a manifest that it does not install,
-// because scenarios are isolated from each other. For example, the webhooks and policies of a
-// scenario are limited to the scenario's own namespaces and names, so they cannot decide about a
-// Request for other ones.
-var ErrNarrowed = errors.New("the scenario is narrowed to its own namespaces and names")
-
 // ErrForeign marks a Request that a Target does not send, because the Request could read or change
 // objects of other clients of the cluster.
 var ErrForeign = errors.New("the scenario could affect other clients of the cluster")

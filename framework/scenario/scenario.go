@@ -36,6 +36,9 @@ type Scenario struct {
 	// Existing is the number of manifests at the end of Given that exist only for the requests of the
 	// Cases: an error about one is an error of those that need it.
 	Existing int `json:"-"`
+	// Alone means that the scenario runs alone on an API server, with webhook configurations and policies as they are
+	// written. The engine sets it.
+	Alone bool `json:"-"`
 
 	// contract is that of the PolicyTest. See ContractOf.
 	contract *Contract
@@ -83,13 +86,11 @@ type Spec struct {
 	Notes string `json:"notes,omitempty"`
 	// Server requests a separate API server with custom flags.
 	Server *Server `json:"server,omitempty"`
-	// Exclusive means that the scenario needs the server for itself: it runs while no
-	// other scenario has anything installed. Use it for what cannot be narrowed to a
-	// namespace.
+	// Exclusive means that the scenario runs alone, on an API server without other clients, with webhook
+	// configurations and policies as they are written. A scenario whose files need that runs alone without it.
 	Exclusive bool `json:"exclusive,omitempty"`
-	// Isolation is "none" if webhook configurations and policies are installed as they are: with
-	// their names, and not narrowed to the scenario. Given objects and steps can be in every
-	// namespace. Such a scenario runs alone, and only on an API server that ends with the run.
+	// Isolation is "none" if the scenario runs alone, as with Exclusive, on an API server that no other scenario
+	// uses and that ends with the run.
 	Isolation Isolation `json:"isolation,omitempty"`
 	// Namespaces are more namespaces of the scenario, besides $(namespace). They are created
 	// before Given.

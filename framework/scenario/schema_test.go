@@ -73,7 +73,7 @@ func TestSchemaDescribesFields(t *testing.T) {
 			}
 		}
 	}
-	if got, want := definitions["Spec"].Properties["exclusive"]["description"], "Exclusive means that the scenario needs the server for itself: it runs while no other scenario has anything installed. Use it for what cannot be narrowed to a namespace."; got != want {
+	if got, want := definitions["Spec"].Properties["exclusive"]["description"], "Exclusive means that the scenario runs alone, on an API server without other clients, with webhook configurations and policies as they are written. A scenario whose files need that runs alone without it."; got != want {
 		t.Errorf("description of exclusive is %q, want %q", got, want)
 	}
 }

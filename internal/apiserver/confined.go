@@ -44,5 +44,5 @@ func (t *Target) confinedManifest(id string, manifest map[string]any) error {
 }
 
 func (t *Target) policy(id string) confine.Policy {
-	return confine.Policy{ID: id, Run: t.options.Run, Namespaces: t.options.Foreign}
+	return confine.Policy{ID: id, Namespaces: t.options.Foreign}
 }

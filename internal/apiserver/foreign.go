@@ -2,12 +2,14 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -44,8 +46,11 @@ func (t *Target) Foreign(ctx context.Context) ([]map[string]any, error) {
 // the dry-run request of the fence. Then it probes what the API server lacks. The error says why the API server refuses one of these, as it then would
 // for every Sandbox: it is an apierrors.APIStatus if a webhook or policy of another client refuses.
 func (t *Target) Prepare(ctx context.Context) error {
-	if t.journal != nil {
-		if err := t.journal.Open(ctx); err != nil {
+	if err := t.noOtherRun(ctx); err != nil {
+		return err
+	}
+	if t.sign != nil {
+		if err := t.sign.Open(ctx); err != nil {
 			return err
 		}
 	}
@@ -56,4 +61,19 @@ func (t *Target) Prepare(ctx context.Context) error {
 		return err
 	}
 	return t.probe(ctx)
+}
+
+// noOtherRun returns an error if another run is alive on an API server without other clients: configurations of
+// scenarios that run alone would decide about its requests.
+func (t *Target) noOtherRun(ctx context.Context) error {
+	if !t.options.Disposable || t.sign == nil {
+		return nil
+	}
+	runs, err := removal.Runs(ctx, t.client)
+	for id, run := range runs {
+		if id != t.options.Run && run.Alive() {
+			return fmt.Errorf("run %s is active on this API server, which one run uses at a time: wait for its end", run)
+		}
+	}
+	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // createForeign creates what another client could, and removes it after the test.
@@ -80,9 +81,9 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// A policy of another client refuses the journal of a run, or the dry-run request of the fence: Prepare names it.
+// A policy of another client refuses the sign of life of a run, or the dry-run request of the fence: Prepare names it.
 func TestPrepare(t *testing.T) {
-	for run, namespace := range map[string]string{"preparejournal": "run", "prepareprobe": "fence"} {
+	for run, namespace := range map[string]string{"preparesign": "run", "prepareprobe": "fence"} {
 		t.Run(namespace, func(t *testing.T) {
 			on := newTarget(t, Options{Run: run})
 			createForeign(t, on, strings.NewReplacer("RUN", run, "NAMESPACE", namespace).Replace(`
@@ -111,5 +112,19 @@ func TestPrepare(t *testing.T) {
 	}
 	if err := newTarget(t, Options{Run: "prepares"}).Prepare(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// On an API server without other clients, one run is active at a time.
+func TestOneRunAtATime(t *testing.T) {
+	config := testserver.Own(t)
+	first := newTarget(t, Options{Config: config, Run: "firstatatime", Disposable: true, Served: true})
+	newSandbox(t, first, SandboxOptions{ID: "at-firstatatime-00001"})
+	second := newTarget(t, Options{Config: config, Run: "secondatatime", Disposable: true, Outlives: true})
+	if err := second.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "run firstatatime") || !strings.Contains(err.Error(), "is active on this API server") {
+		t.Errorf("got %v, want an error that names the first run", err)
+	}
+	if err := newTarget(t, Options{Config: config, Run: "thirdatatime"}).Prepare(t.Context()); err != nil {
+		t.Errorf("with other clients: %v", err)
 	}
 }

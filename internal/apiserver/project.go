@@ -15,8 +15,8 @@ import "context"
 // Close removes all of it, also after an error. The error of a manifest is a framework.ManifestError. The API
 // server acts on what was installed after WaitUntilEffective.
 func (t *Target) InstallForRun(ctx context.Context, manifests []map[string]any) error {
-	if t.journal != nil {
-		if err := t.journal.Open(ctx); err != nil {
+	if t.sign != nil {
+		if err := t.sign.Open(ctx); err != nil {
 			return err
 		}
 	}

@@ -49,8 +49,8 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 			return nil, err
 		}
 	}
-	if t.journal != nil {
-		if err := t.journal.Open(ctx); err != nil {
+	if t.sign != nil {
+		if err := t.sign.Open(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -60,7 +60,7 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 		return nil, err
 	}
 	scope.Open, scope.Accounts = options.Open, options.Accounts
-	scope.Requests, scope.FieldManager = options.Requests, options.FieldManager
+	scope.Requests = options.Requests
 	for _, request := range options.Requests {
 		if resolved, err := t.client.Resources.Resolve(request); err == nil { // sending it reports the error
 			t.fences.Note(resolved)
@@ -115,9 +115,7 @@ func (s *Sandbox) SetScript(webhook string, script hook.Script) error {
 
 // Do sends one Request. The Trace of the Result has the webhook calls that began before
 // the response; calls for another request of the Sandbox that is sent at the same time
-// are among them. Webhook configurations and policies are narrowed to the Sandbox. A Request
-// that Target.Confined refuses, or about which a webhook or policy cannot decide because it is
-// narrowed (framework.ErrNarrowed), is not sent. An error of a Meanwhile function is returned with the Result. See
+// are among them. A Request that Target.Confined refuses is not sent. An error of a Meanwhile function is returned with the Result. See
 // framework.Target.
 func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
 	recording := s.Record()
@@ -144,16 +142,12 @@ func (s *Sandbox) Send(ctx context.Context, request framework.Request) (framewor
 	if err := s.target.confined(s.scope.ID, resolved); err != nil {
 		return framework.Result{}, err
 	}
-	if err := errors.Join(s.target.installer.CheckDecided(ctx, s.scope, resolved), s.target.fences.Effective(resolved)); err != nil {
+	if err := s.target.fences.Effective(resolved); err != nil {
 		return framework.Result{}, err
 	}
-	prepared, err := s.target.installer.Prepare(ctx, s.scope, resolved)
-	if err != nil {
-		return framework.Result{}, err
-	}
-	result, err := s.target.send(ctx, prepared)
+	result, err := s.target.send(ctx, resolved)
 	if err == nil {
-		err = s.target.installer.Note(ctx, s.scope, resolved, result)
+		s.target.installer.Note(s.scope, resolved, result)
 		s.noteSent(request, result)
 	}
 	return result, err

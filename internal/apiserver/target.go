@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
 	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
@@ -111,7 +109,7 @@ type Target struct {
 	webhooks  *fence.Webhooks
 	remover   *removal.Remover
 	types     reach.TypeChecker
-	journal   *journal.Journal // nil if the API server is disposable
+	sign      *removal.Sign // nil if the API server ends with the run
 	info      framework.TargetInfo
 	hooks     *hook.Server
 	ownHooks  bool
@@ -165,7 +163,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if t.options.Kind != framework.TargetEnvtest && t.client.HasControllers(ctx) {
 		t.info.Capabilities = append(t.info.Capabilities, framework.CapabilityControllers)
 	}
-	t.remover = &removal.Remover{Client: c, Progress: options.Progress, Listed: t.listed}
+	t.remover = &removal.Remover{Client: c, Progress: options.Progress}
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
 		WebhooksForReviews: webhooksForReviews(t.info),
@@ -174,20 +172,11 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		NewCRD: t.confinedManifest,
 	}
 	if t.Removes() {
-		t.journal = journal.New(c, options.Run)
-		t.installer.List, t.installer.ListResource = t.journal.Add, t.journal.AddResource
+		t.sign = removal.NewSign(c, options.Run)
 	}
 	t.webhooks = &fence.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.Removes()}
 	return t, nil
-}
-
-// listed returns what a run lists: see removal.Remover.
-func (t *Target) listed(string) []string {
-	if t.journal == nil {
-		return nil
-	}
-	return t.journal.Objects()
 }
 
 // Removes reports whether Close removes what the Target created.
@@ -348,33 +337,16 @@ func (t *Target) Audit(ctx context.Context, auditID string) (*framework.Audit, e
 	return t.options.Audit.Event(ctx, auditID)
 }
 
-// OtherRuns returns the IDs of other runs, sorted: those that are alive, and those whose webhook
-// configurations or policies are on the API server. These are narrowed, but a request in a namespace
-// that does not exist can be refused by them: the API server has no labels to match.
-func (t *Target) OtherRuns(ctx context.Context) (alive, installed []string, err error) {
-	runs, err := journal.List(ctx, t.client)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, id := range slices.Sorted(maps.Keys(runs)) {
-		if id != t.options.Run && runs[id].Alive() {
-			alive = append(alive, id)
-		}
-	}
-	installed, err = t.installer.OtherRuns(ctx)
-	return alive, installed, err
-}
-
 // Close ends the Target. Unless the API server is disposable, it removes everything
 // that the run created and waits until it is gone; the error names what is left.
 func (t *Target) Close(ctx context.Context) error {
 	var errs []error
-	if t.journal != nil {
-		t.journal.Stop()
+	if t.sign != nil {
+		t.sign.Stop()
 		// By name, whatever lists and discovery say.
 		err := errors.Join(t.installer.UninstallAll(ctx), t.remover.RemoveScenarios(ctx, t.options.Run))
 		if err == nil {
-			err = t.remover.RemoveJournal(ctx, t.options.Run)
+			err = t.remover.RemoveSign(ctx, t.options.Run)
 		}
 		if err != nil {
 			errs = append(errs, t.notRemoved(err))

@@ -107,7 +107,7 @@ func wantAllPass(t *testing.T, r report.Report, err error) {
 			t.Errorf("%s: %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
 		}
 	}
-	if r.Summary.Pass < r.Summary.Total*4/5 { // the others need their own server, or controllers
+	if r.Summary.Pass < r.Summary.Total*2/3 { // the others need a server without other clients, or controllers
 		t.Errorf("%d of %d pass", r.Summary.Pass, r.Summary.Total)
 	}
 }

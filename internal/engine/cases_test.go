@@ -107,7 +107,7 @@ func TestPolicyTestIsArrangedOnce(t *testing.T) {
 	}
 	// The last wave is not uninstalled: the API server ends.
 	counted := []int32{target.sandboxes.Load(), target.installed.Load(), target.uninstalled.Load()}
-	if diff := cmp.Diff([]int32{4, 2 + 1 + 1 + 1, 1}, counted); diff != "" {
+	if diff := cmp.Diff([]int32{4, 2 + 1 + 1 + 1, 3}, counted); diff != "" {
 		t.Errorf("sandboxes, installed objects, uninstalled sandboxes (-want +got)\n%s", diff)
 	}
 }

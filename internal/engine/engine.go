@@ -106,7 +106,7 @@ type run struct {
 	pauses *pause.Watch
 	// version is the version of the API servers, if the provider knows it before the start.
 	version string
-	// noOwnServer has the scenarios without isolation that do not get their own server. They run
+	// noOwnServer has the scenarios that run alone and do not get their own server. They run
 	// on the default server, after the others.
 	noOwnServer []scenario.Scenario
 }
@@ -132,7 +132,7 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, drops: map[string]drops{}, pauses: pause.Start(watching)}
-	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
+	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip, lanes{install: options.Install.Objects(), foreign: options.AllowForeign}))
 	r.timing.Total = time.Since(began).Seconds()
 	if r.timing.Catalogue == 0 && r.info.Kind != "" { // no scenario ran on the default server
 		r.timing.Catalogue = max(r.timing.Total-r.timing.TargetReady, 0)

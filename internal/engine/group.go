@@ -24,8 +24,9 @@ import (
 type group struct {
 	profile *scenario.Server
 	key     string
-	// open is true for the group of one scenario without isolation and without a profile.
-	open      bool
+	// alone is true for a group of scenarios without a profile that run alone, on their own API server if the provider
+	// can start one, otherwise on the default one.
+	alone     bool
 	scenarios []scenario.Scenario
 	skip      map[string]string
 }
@@ -35,7 +36,9 @@ func (g group) what() string {
 	switch {
 	case g.profile == nil:
 		return ""
-	case g.open:
+	case g.alone && len(g.scenarios) > 1:
+		return fmt.Sprintf(" for %d scenarios that run one at a time", len(g.scenarios))
+	case g.alone:
 		return " for " + g.first() + " alone"
 	}
 	return " with custom flags for " + g.first()
@@ -53,23 +56,46 @@ func ServerKey(s scenario.Scenario) string {
 	return string(text)
 }
 
+// ownServers is the number of API servers for the scenarios that run alone, besides those of the scenarios that have
+// their own. With fewer scenarios than fewAlone, they run on the default server, after the others: a start takes seconds.
+const (
+	ownServers = 2
+	fewAlone   = 8
+)
+
 // groupScenarios divides scenarios by the server that they need: the default server
-// first. Each scenario without isolation needs its own, and so does each that changes files of its server.
-func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []group {
+// first. Each scenario without isolation needs its own, and so does each that changes files of its server. One with a
+// webhook under test needs the default server, whose kubeconfig the program of the webhook can have.
+func groupScenarios(scenarios []scenario.Scenario, skip map[string]string, lanes lanes) []group {
 	byKey := map[string]*group{}
-	for i, s := range scenarios {
-		key := ServerKey(s)
-		profile, open := s.Spec.Server, s.Spec.Isolation == scenario.IsolationNone
-		if open || s.ChangesFiles() {
-			key += fmt.Sprintf(" %s %d", s.Metadata.Name, i)
-		}
-		if open && profile == nil {
-			profile = &scenario.Server{}
-		}
+	var alone []scenario.Scenario
+	add := func(key string, g group, s scenario.Scenario) {
 		if byKey[key] == nil {
-			byKey[key] = &group{profile: profile, key: key, open: open && s.Spec.Server == nil, skip: skip}
+			g.key, g.skip = key, skip
+			byKey[key] = &g
 		}
 		byKey[key].scenarios = append(byKey[key].scenarios, s)
+	}
+	for i, s := range scenarios {
+		key, g, open := ServerKey(s), group{profile: s.Spec.Server}, s.Spec.Isolation == scenario.IsolationNone
+		s.Alone = lanes.alone(s)
+		switch {
+		case open && g.profile == nil:
+			add(fmt.Sprintf(" %s %d", s.Metadata.Name, i), group{profile: &scenario.Server{}, alone: true}, s)
+		case open || s.ChangesFiles():
+			add(fmt.Sprintf("%s %s %d", key, s.Metadata.Name, i), g, s)
+		case s.Alone && g.profile == nil && len(lanes.install) == 0 && len(s.WebhooksUnderTest()) == 0:
+			alone = append(alone, s)
+		default:
+			add(key, g, s)
+		}
+	}
+	for i, s := range alone {
+		if len(alone) < fewAlone {
+			add("", group{}, s)
+			continue
+		}
+		add(fmt.Sprintf(" %d", i%ownServers), group{profile: &scenario.Server{}, alone: true}, s) // first of those with a profile
 	}
 	var out []group
 	for _, g := range byKey {
@@ -82,7 +108,7 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []gro
 
 // parallelServers limits the number of API servers with a profile that run at the same
 // time.
-const parallelServers = 3
+const parallelServers = 2 + ownServers
 
 // groups runs the scenarios of every server: first the scenarios of the default server, which are most of them, so
 // the first verdicts come early. Groups with a profile are small and mostly wait for their servers to start
@@ -108,7 +134,12 @@ func (r *run) groups(ctx context.Context, all []group) error {
 		return err
 	}
 	if err := main.runGroup(ctx); err != nil {
-		return errors.Join(err, main.close(ctx, err))
+		closed := main.close(ctx, err)
+		if !errors.Is(err, errNotClean) || ctx.Err() != nil {
+			return errors.Join(err, closed)
+		}
+		main = nil
+		all = append(all, group{profile: &scenario.Server{}, alone: true, scenarios: r.notFinished(byDefault.scenarios), skip: byDefault.skip})
 	}
 	err = r.profiles(ctx, all)
 	if left := r.noOwnServer; len(left) > 0 && ctx.Err() == nil {
@@ -162,11 +193,8 @@ type groupRun struct {
 	left []*execution.Setup
 	// plugins is set before the first wave.
 	plugins plugins
-	names   execution.Names
-	// toRepeat has the scenarios whose outcome says nothing. disturbance is why an exclusive scenario
-	// could be disturbed when the wave began, or "". Both are guarded by run.mu.
-	toRepeat    []repeated
-	disturbance string
+	// toRepeat has the scenarios whose outcome says nothing. It is guarded by run.mu.
+	toRepeat []repeated
 	// answers has the answers of the server to the question whether it is alive.
 	answers answers
 	// foreign is why no scenario can run on the server, or nil.
@@ -183,14 +211,35 @@ func (g group) observesPlugins() bool {
 	})
 }
 
-// group runs the scenarios of one server profile.
+// errNotClean means that the API server of a scenario that runs alone could not be cleaned for the next one.
+var errNotClean = errors.New("what a scenario left could not be removed")
+
+// group runs the scenarios of one server profile. If the server cannot be cleaned, another one is started for the rest.
 func (r *run) group(ctx context.Context, g group) error {
-	one, err := r.start(ctx, g)
-	if err != nil {
-		return err
+	for {
+		one, err := r.start(ctx, g)
+		if err != nil {
+			return err
+		}
+		err = one.runGroup(ctx)
+		closed := one.close(ctx, err)
+		left := r.notFinished(g.scenarios)
+		if !errors.Is(err, errNotClean) || len(scenario.Cases(left)) == len(scenario.Cases(g.scenarios)) || ctx.Err() != nil {
+			return errors.Join(err, closed)
+		}
+		r.options.Progress.Stage("starting another API server: " + report.FirstLine(err.Error()))
+		g.scenarios = left
 	}
-	err = one.runGroup(ctx)
-	return errors.Join(err, one.close(ctx, err))
+}
+
+// notFinished returns the scenarios and cases without an outcome.
+func (r *run) notFinished(scenarios []scenario.Scenario) []scenario.Scenario {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return scenario.Keep(scenarios, func(s scenario.Scenario) bool {
+		_, finished := r.outcomes[s.Metadata.Name]
+		return !finished
+	})
 }
 
 // start starts the server of a group. It returns nil if the outcomes of its scenarios are known without
@@ -210,7 +259,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 		})
 		return err
 	})
-	if errors.Is(err, target.ErrNoProfiles) && g.open {
+	if errors.Is(err, target.ErrNoProfiles) && g.alone {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.noOwnServer = append(r.noOwnServer, g.scenarios...)

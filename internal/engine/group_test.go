@@ -257,7 +257,7 @@ func TestGroupsOfChangedFiles(t *testing.T) {
 	}
 	changes := scenario.Step{Files: &scenario.Files{Remove: []string{"a"}}}
 	var got [][]string
-	for _, g := range groupScenarios([]scenario.Scenario{one("a"), one("b", changes), one("c"), one("d", changes)}, nil) {
+	for _, g := range groupScenarios([]scenario.Scenario{one("a"), one("b", changes), one("c"), one("d", changes)}, nil, lanes{}) {
 		var names []string
 		for _, s := range g.scenarios {
 			names = append(names, s.Metadata.Name)
@@ -266,5 +266,33 @@ func TestGroupsOfChangedFiles(t *testing.T) {
 	}
 	if want := [][]string{{"a", "c"}, {"b"}, {"d"}}; !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("got servers for %q; want %q", got, want)
+	}
+}
+
+// Scenarios that run alone share API servers if there are many. With a webhook under test they are on the default one.
+func TestGroupsOfScenariosAlone(t *testing.T) {
+	t.Parallel()
+	one := func(n int) scenario.Scenario {
+		return scenario.Scenario{Metadata: scenario.Metadata{Name: fmt.Sprint("a.", n)}, Spec: scenario.Spec{Exclusive: true}}
+	}
+	var all []scenario.Scenario
+	for n := range fewAlone - 1 {
+		all = append(all, one(n))
+	}
+	if few := groupScenarios(all, nil, lanes{}); len(few) != 1 || few[0].profile != nil || !few[0].scenarios[0].Alone {
+		t.Errorf("a few: got %d servers, want the default one", len(few))
+	}
+	tested := one(fewAlone)
+	tested.Spec.Given = []map[string]any{{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": "a"},
+		"webhooks": []any{map[string]any{"name": "a.example.com", "clientConfig": map[string]any{"service": map[string]any{"namespace": "guard", "name": "guard"}}}},
+	}}
+	all = append(all, one(fewAlone-1), tested)
+	var got []int
+	for _, g := range groupScenarios(all, nil, lanes{}) {
+		got = append(got, len(g.scenarios))
+	}
+	if want := []int{1, fewAlone / ownServers, fewAlone / ownServers}; !slices.Equal(got, want) {
+		t.Errorf("many: got servers with %v scenarios, want %v", got, want)
 	}
 }

@@ -161,7 +161,7 @@ func TestIsolationNone(t *testing.T) {
 				if outcome.Verdict != want {
 					t.Errorf("%s: got %s (%s), want %s", outcome.Name, outcome.Verdict, outcome.Reason, want)
 				}
-				if outcome.Verdict == framework.Unsupported && !strings.Contains(outcome.Reason, "isolation: none needs an API server that ends with the run") {
+				if outcome.Verdict == framework.Unsupported && !strings.Contains(outcome.Reason, "needs an API server without other clients") {
 					t.Errorf("%s: reason %q does not say what is needed", outcome.Name, outcome.Reason)
 				}
 			}

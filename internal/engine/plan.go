@@ -9,50 +9,22 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// wavesOf divides the scenarios of one server into waves. Exclusive scenarios come first:
-// all in one wave if they install nothing that decides about requests, each other one in
-// its own wave. Then as many scenarios at once as do not collide with their claims. Those
-// without isolation come last, each in its own wave, if the target cannot start a server for
-// each of them: they can change what others need. Isolate makes a wave for each scenario.
+// wavesOf divides the scenarios of one server into waves: all that are narrowed to their namespaces at once, and then
+// each other one alone. Isolate makes a wave for each scenario.
 func wavesOf(setups []*execution.Setup, isolate bool) [][]*execution.Setup {
-	var passive []*execution.Setup
-	var exclusive, waves, open [][]*execution.Setup
-	var taken []claims
+	var together []*execution.Setup
+	var waves [][]*execution.Setup
 	for _, s := range setups {
-		switch {
-		case s.Open():
-			open = append(open, []*execution.Setup{s})
-			continue
-		case s.Scenario.Spec.Exclusive && installsAdmission(s):
-			exclusive = append(exclusive, []*execution.Setup{s})
-			continue
-		case s.Scenario.Spec.Exclusive && !isolate:
-			passive = append(passive, s)
-			continue
+		if s.Open() || isolate {
+			waves = append(waves, []*execution.Setup{s})
+		} else {
+			together = append(together, s)
 		}
-		own := claimsOf(s)
-		at := slices.IndexFunc(taken, func(others claims) bool { return !isolate && others.allow(own) })
-		if at < 0 {
-			at = len(waves)
-			waves, taken = append(waves, nil), append(taken, claims{})
-		}
-		waves[at] = append(waves[at], s)
-		taken[at].add(own)
 	}
-	if len(passive) > 0 {
-		exclusive = append([][]*execution.Setup{passive}, exclusive...)
+	if len(together) > 0 {
+		waves = append([][]*execution.Setup{together}, waves...)
 	}
-	return slices.Concat(exclusive, waves, open)
-}
-
-// installsAdmission reports whether the scenario installs webhook configurations or
-// policies.
-func installsAdmission(s *execution.Setup) bool {
-	all := slices.Clone(s.Given)
-	for _, step := range s.Scenario.Spec.When {
-		all = append(all, step.Install...)
-	}
-	return slices.ContainsFunc(all, object.IsAdmission)
+	return waves
 }
 
 // squadsOf divides a wave by how long its scenarios wait. The API server rereads policies once a

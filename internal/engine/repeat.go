@@ -12,15 +12,14 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// repeatLimit is how often a scenario is repeated whose outcome says nothing.
+// repeatLimit is how often a scenario is repeated whose outcome says nothing, and a wait that failed because of the
+// infrastructure.
 const repeatLimit = 3
 
 // repeated is a scenario or case to repeat, and why.
 type repeated struct {
 	scenario scenario.Scenario
 	cause    string
-	// exclusive is true if another run can have disturbed the scenario.
-	exclusive bool
 	// dropped is the outcome if the API server closed the connection instead of answering each time, otherwise nil.
 	dropped *report.Outcome
 }
@@ -72,20 +71,14 @@ func (r *groupRun) hasRepeats() bool {
 }
 
 // repeat runs the scenarios again whose outcome says nothing about admission. Each gets another ID and a
-// new namespace. If another run was active, repeat first waits until that run has nothing installed.
+// new namespace.
 func (r *groupRun) repeat(ctx context.Context, isolate bool) error {
 	for range repeatLimit {
 		left := r.takeRepeats()
 		if len(left) == 0 {
 			return nil
 		}
-		if waits, err := r.prepareRepeat(ctx, left); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			r.inconclusive(waits, err.Error())
-			left = slices.DeleteFunc(left, func(one repeated) bool { return one.exclusive })
-		}
+		r.options.Progress.Stage(fmt.Sprintf("repeating %d scenarios: %s", len(left), left[0].cause))
 		again := scenario.Keep(r.group.scenarios, func(s scenario.Scenario) bool {
 			return slices.ContainsFunc(left, func(one repeated) bool { return one.scenario.Metadata.Name == s.Metadata.Name })
 		})
@@ -95,7 +88,6 @@ func (r *groupRun) repeat(ctx context.Context, isolate bool) error {
 				setups = append(setups, setup)
 			}
 		}
-		r.noteOtherRuns(ctx, setups)
 		for _, wave := range wavesOf(setups, isolate) {
 			if err := r.wave(ctx, wave, false); err != nil {
 				return err
@@ -106,39 +98,12 @@ func (r *groupRun) repeat(ctx context.Context, isolate bool) error {
 	left := r.toRepeat
 	r.toRepeat = nil
 	r.mu.Unlock()
-	r.inconclusive(left, fmt.Sprintf("after %d repetitions", repeatLimit))
-	return nil
-}
-
-// prepareRepeat waits until no other run has anything installed, if other runs are why scenarios are
-// repeated.
-// It returns the scenarios that it waited for.
-func (r *groupRun) prepareRepeat(ctx context.Context, left []repeated) ([]repeated, error) {
-	var waits []repeated
-	for _, one := range left {
-		if one.exclusive {
-			waits = append(waits, one)
-		}
-	}
-	if len(waits) == 0 {
-		r.options.Progress.Stage(fmt.Sprintf("repeating %d scenarios: %s", len(left), left[0].cause))
-		return nil, nil
-	}
-	r.options.Progress.Stage(fmt.Sprintf("waiting until other runs have removed their webhooks and policies, to repeat %d exclusive scenarios", len(waits)))
-	return waits, r.unpaused(func() error { return r.waitForOtherRuns(ctx) })
-}
-
-// inconclusive ends scenarios whose outcome says nothing.
-func (r *groupRun) inconclusive(left []repeated, why string) {
 	for _, one := range left {
 		if one.dropped != nil {
 			r.finish(one.scenario, *one.dropped)
 			continue
 		}
-		reason := one.cause + ": " + why
-		if one.exclusive {
-			reason = "exclusive scenario: " + reason
-		}
-		r.finish(one.scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: reason})
+		r.finish(one.scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: fmt.Sprintf("%s: after %d repetitions", one.cause, repeatLimit)})
 	}
+	return nil
 }

@@ -49,6 +49,8 @@ func gateOff(s scenario.Scenario, gates map[string]bool) string {
 	}
 }
 
-// openUnsupported is the reason why an API server with other clients runs no scenario without
-// isolation.
+// aloneUnsupported is the reason why an API server with other clients runs no scenario that runs alone.
+const aloneUnsupported = "the scenario needs an API server without other clients, because not everything that it installs or sends is in namespaces of its own: use target envtest, a kind cluster that the run creates, or --disposable if the API server is only for tests"
+
+// openUnsupported is the reason why an API server that is used by several runs runs no scenario without isolation.
 const openUnsupported = "isolation: none needs an API server that ends with the run: use target envtest, a kind cluster that the run creates, or --disposable if the API server is only for tests"

@@ -36,6 +36,10 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 	}
 	r.findPlugins(ctx, g)
 	var setups []*execution.Setup
+	known := lanes{install: r.options.Install.Objects(), foreign: r.options.AllowForeign, namespaced: r.target.Namespaced}
+	for i := range g.scenarios { // kinds of the cluster, of which the files say nothing
+		g.scenarios[i].Alone = g.scenarios[i].Alone || known.alone(g.scenarios[i])
+	}
 	for _, s := range scenario.Keep(g.scenarios, r.canRun) {
 		setup := r.newSetup(s)
 		if setup == nil {
@@ -72,7 +76,10 @@ func (r *groupRun) canRun(s scenario.Scenario) bool {
 		return false
 	}
 	reason := cmp.Or(unsupported(s, r.target.Info()), r.plugins.missing(s))
-	if reason == "" && s.Spec.Isolation == scenario.IsolationNone && (r.target.Optional().Confined != nil || r.target.Info().Served) {
+	if reason == "" && s.Alone && r.target.Optional().Confined != nil {
+		reason = aloneUnsupported
+	}
+	if reason == "" && s.Spec.Isolation == scenario.IsolationNone && r.target.Info().Served {
 		reason = openUnsupported
 	}
 	if reason == "" {
@@ -86,7 +93,6 @@ func (r *groupRun) canRun(s scenario.Scenario) bool {
 
 // inWaves runs scenarios in waves, and repeats those whose outcomes say nothing.
 func (r *groupRun) inWaves(ctx context.Context, setups []*execution.Setup, isolate bool) error {
-	r.noteOtherRuns(ctx, setups)
 	waves := wavesOf(setups, isolate)
 	for i, wave := range waves {
 		if err := r.wave(ctx, wave, i == len(waves)-1); err != nil {
@@ -138,7 +144,7 @@ func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
 	r.number++
 	setup, err := execution.New(s, r.target, execution.Options{
 		Number: r.number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
-		Secrets: func() *redact.Set { return &redact.Set{} }, Names: &r.names, Results: r.options.Results,
+		Secrets: func() *redact.Set { return &redact.Set{} }, Results: r.options.Results,
 	})
 	if err != nil {
 		r.finishAll([]scenario.Scenario{s}, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
@@ -373,8 +379,8 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 			return
 		}
 	}
-	if w.pauses.Since(began) {
-		w.repeatLater(c.Scenario, paused) // what was observed can be right only because of the pause
+	if w.pauses.Since(began) { // what was observed can be right only because of the pause
+		w.finish(c.Scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: paused})
 		return
 	}
 	if outcome.Verdict == framework.Fail && w.answers.lateSince(began) {
@@ -389,9 +395,6 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 	outcome = w.gateUnknown(c.Scenario, w.plugins.judge(c.Scenario, outcome))
 	if canDependOnLost(outcome) && w.lostSince(lostBefore) {
 		w.repeatLater(c.Scenario, lostCause)
-		return
-	}
-	if w.disturbed(ctx, c, outcome) {
 		return
 	}
 	w.finish(c.Scenario, outcome)
@@ -417,8 +420,11 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Setup) erro
 			err = r.unpaused(func() error { return s.RemoveStored(ctx) })
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("uninstall scenarios: %w", err)
+	switch {
+	case err == nil:
+		return nil
+	case ready[0].Open() && ctx.Err() == nil:
+		return fmt.Errorf("%w: %s: %w", errNotClean, ready[0].Scenario.Metadata.Name, err)
 	}
-	return nil
+	return fmt.Errorf("uninstall scenarios: %w", err)
 }

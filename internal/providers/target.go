@@ -42,7 +42,7 @@ func (t *clusterTarget) NewSandbox(ctx context.Context, options target.SandboxOp
 func (t *clusterTarget) Optional() target.Optional {
 	address := t.HookAddress()
 	optional := target.Optional{
-		OtherRuns: t.OtherRuns, HookAddress: &address, Strangers: t.strangers,
+		HookAddress: &address, Strangers: t.strangers,
 		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, TypeCheck: t.TypeCheck,
 		OpenAPI: t.OpenAPI, Resources: t.Resources,
 	}

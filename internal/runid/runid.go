@@ -116,7 +116,3 @@ func OfManager(name string) (run string, ok bool) {
 	}
 	return match[1], true
 }
-
-// CaseManager returns the field manager of requests of the scenario with an ID that policies recognize by
-// it. The objects that are installed for the scenario have the ID itself as field manager.
-func CaseManager(id string) string { return id + "-case" }

@@ -74,10 +74,6 @@ type SandboxOptions struct {
 	// whatever the names. Without them, the name of the object or of the user must contain ID, and only the
 	// Namespaces that Install installs belong to the Sandbox.
 	Requests []framework.Request
-	// FieldManager is true if each of its Requests for a cluster-scoped object has the field manager
-	// runid.CaseManager(ID). Then several Sandboxes can use one name, and webhook configurations and policies only
-	// decide about such requests.
-	FieldManager bool
 	// Accounts reports whether Pods or tokens in a namespace need its ServiceAccount default, which is created
 	// unless a controller of the cluster does it. It is asked for the namespaces of the Sandbox and for
 	// the namespaces that every API server has. Nil means the namespaces of the Sandbox.
@@ -120,10 +116,6 @@ type Optional struct {
 	// Audit returns the audit event of a response, and waits for it until ctx is done. It
 	// belongs to framework.CapabilityAudit.
 	Audit func(ctx context.Context, auditID string) (*framework.Audit, error)
-	// OtherRuns returns the IDs of other runs: those that are alive, and those whose webhook
-	// configurations or policies are on the API server. Without it, the run has the API server for
-	// itself.
-	OtherRuns func(ctx context.Context) (alive, installed []string, err error)
 	// Confined returns a framework.ErrForeign if the scenario of that ID may not send a
 	// request, because it is for what belongs to other clients of the API server. Without
 	// it, the API server has no other clients, and scenarios may send every request.

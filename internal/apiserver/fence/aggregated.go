@@ -37,7 +37,7 @@ type creation struct {
 // also waits for it from then on.
 func (f *Fences) Note(request client.Request) {
 	server := f.Client.Resources.Aggregated(request.Resource.GroupVersion())
-	if server == "" || request.Subresource != "" {
+	if server == "" || request.Subresource != "" || f.Install.Shared && !request.Resource.Namespaced {
 		return
 	}
 	f.mu.Lock()
@@ -112,7 +112,7 @@ func (f *Fences) aggregatedServers() map[string][]creation {
 	return found
 }
 
-// dryRun returns the request. The name contains the ID of the scope: cluster-scoped resources are narrowed by it.
+// dryRun returns the request. The name contains the ID of the run.
 func (c creation) dryRun(scope *install.Scope) client.HTTPRequest {
 	object, namespace := maps.Clone(c.object), ""
 	object["metadata"] = map[string]any{"name": scope.ID + "-probe"}

@@ -259,6 +259,9 @@ func (f *Fences) namespace(ctx context.Context) (*install.Scope, error) {
 		return f.scope, nil
 	}
 	scope, err := f.Install.NewScope(ctx, runid.Prefix(f.Install.Run)+"-fence", hook.Conversion{})
+	if scope != nil {
+		scope.Probes = true
+	}
 	f.scope = scope
 	return scope, err
 }

@@ -53,14 +53,6 @@ type Installer struct {
 	// Shared is true if the API server can have other clients, from which configurations and policies must be kept.
 	Shared bool
 
-	// List adds an object to the journal of the run before it is created, if its name does not say so.
-	// Nil notes nothing.
-	List func(ctx context.Context, o client.Object) error
-
-	// ListResource adds a resource to the journal of the run before the first object of it is created. Nil notes
-	// nothing.
-	ListResource func(ctx context.Context, res client.Resource) error
-
 	// NewCRD returns why the scenario of that ID may not create a CustomResourceDefinition, or nil.
 	// Nil allows each.
 	NewCRD func(id string, manifest map[string]any) error
@@ -81,17 +73,13 @@ type Scope struct {
 	ID string
 	// Conversion is how the Hooks of its CustomResourceDefinitions convert.
 	Conversion hook.Conversion
-	// Open is true for a scenario without isolation: its objects are installed as they are,
-	// wherever they belong.
+	// Open is true for a scenario that runs alone: its objects are installed as they are, wherever they belong.
 	Open bool
-	// Requests are the requests of the scenario as far as they are known before it: webhook
-	// configurations and policies match those for cluster-scoped objects, whatever their names. Names can
-	// have placeholders. Nil means that none is known: then a name must contain ID.
+	// Requests are the requests of the scenario as far as they are known before it: configurations match those in its
+	// namespaces. Names can have placeholders.
 	Requests []framework.Request
-	// FieldManager is true if each request of the scenario has the field manager runid.CaseManager(ID). Webhook
-	// configurations and policies then match only these among the requests for cluster-scoped objects, so
-	// that several scenarios can use one name.
-	FieldManager bool
+	// Probes is true for the scope of the fences: its rules can match cluster-scoped objects.
+	Probes bool
 	// Accounts reports whether a namespace needs the ServiceAccount of Installer.DefaultAccounts. Nil means
 	// the configurations of the scenario.
 	Accounts func(namespace string) bool
@@ -100,10 +88,9 @@ type Scope struct {
 	// accounts has the namespaces in which DefaultAccount created the ServiceAccount.
 	accounts map[string]bool
 	// installed has what Uninstall deletes, in the order of creation: the webhook
-	// configurations and policies, and what an Open scenario created outside of its namespaces.
+	// configurations and policies, and what the scenario created in namespaces of others.
 	installed []client.Object
-	// stored has the cluster-scoped objects that the scenario created and that do not have its ID in their
-	// names, in the order of creation: RemoveStored deletes them.
+	// stored has the cluster-scoped objects that RemoveStored deletes, in the order of creation.
 	stored []client.Object
 	// given has the webhook configurations, policies and bindings as the scenario gives them.
 	given []given
@@ -160,11 +147,8 @@ func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace 
 	if err != nil {
 		return nil //nolint:nilerr // an API server without ServiceAccounts needs none
 	}
-	if err := i.noteResource(ctx, res); err != nil {
-		return err
-	}
-	o := client.Object{Resource: res, Namespace: namespace, Name: "default"}
-	created, err := i.Client.Create(ctx, o, account)
+	i.Client.Resources.AddStored(res)
+	_, err = i.Client.Create(ctx, client.Object{Resource: res, Namespace: namespace, Name: "default"}, account)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -177,10 +161,7 @@ func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace 
 	}
 	scope.accounts[namespace] = true
 	scope.mu.Unlock()
-	if runid.Has(namespace, runid.Prefix(i.Run)) {
-		return nil // it is removed with its namespace
-	}
-	return i.listCreated(ctx, o, created)
+	return nil
 }
 
 // hasAccount reports whether a manifest is no more than what DefaultAccount created.
@@ -209,7 +190,7 @@ func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[stri
 	case IsAdmission(kind):
 		_, err := i.InstallAdmission(ctx, scope, manifest, scripts)
 		return err
-	case kind.Kind == "CustomResourceDefinition", !scope.Open && !res.Namespaced && !runid.Has(name, scope.ID) && kind.Kind != "Namespace":
+	case kind.Kind == "CustomResourceDefinition" && (!scope.Open || runid.Has(name, runid.Prefix(i.Run))):
 		return i.installShared(ctx, scope, res, manifest)
 	default:
 		return i.installOwn(ctx, scope, res, manifest)
@@ -253,11 +234,7 @@ func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest
 	if scope.Open {
 		manifest = i.withoutProbes(kind, manifest)
 	} else {
-		to := i.toScenario(scope)
-		if err := i.checkHarmless(kind, manifest, to); err != nil {
-			return client.Object{}, fmt.Errorf("install %s %s: %w", kind.Kind, name, err)
-		}
-		manifest = narrowTo(i.Client.Resources, kind, manifest, to)
+		manifest = narrow(i.Client.Resources, kind, manifest, i.toScenario(scope))
 	}
 	manifest = WithLabels(manifest, i.Labels(scope.ID))
 	installed := client.Object{Resource: res, Name: scope.nameOf(kind, name), Manager: scope.ID}
@@ -296,7 +273,9 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 			o.Namespace = scope.ID
 		}
 		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) {
-			return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: %s", res.Resource, o.Name, framework.ErrNarrowed, o.Namespace, adviceNamespace)
+			if !slices.Contains(i.Foreign, o.Namespace) {
+				return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: use $(namespace) or one of spec.namespaces", res.Resource, o.Name, framework.ErrForeign, o.Namespace)
+			}
 		}
 		if scope.hasAccount(o, manifest) {
 			return nil
@@ -317,17 +296,11 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	case res.GroupVersionResource == client.Namespaces() && runid.Has(o.Name, scope.ID):
 		manifest = i.ownNamespace(scope.ID, manifest)
 	}
-	if !res.Namespaced && !runid.Has(o.Name, runid.Prefix(i.Run)) && i.List != nil {
-		if err := i.listNew(ctx, o); err != nil {
-			return err
-		}
-	}
 	created, err := i.createOrReplace(ctx, o, manifest)
 	if created != nil {
 		o.UID = created.GetUID()
-		scope.noteOutside(o)
-		scope.noteStored(o)
-		err = errors.Join(err, i.listCreated(ctx, o, created))
+		i.noteCreated(scope, o)
+		i.remember(created)
 	}
 	if err != nil {
 		return err
@@ -347,35 +320,17 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	}
 }
 
-// listNew lists a cluster-scoped object that the run is going to create. It is an error if the
-// cluster has one of that name that the run did not create.
-func (i *Installer) listNew(ctx context.Context, o client.Object) error {
-	current, err := i.Client.Get(ctx, o)
-	switch {
-	case err == nil && !i.isOurs(current):
-		return notOurs(o)
-	case err != nil && !apierrors.IsNotFound(err):
-		return err
-	}
-	return i.List(ctx, o)
-}
-
-// listCreated lists an object of the run that no name and no field manager says to be of the run.
-func (i *Installer) listCreated(ctx context.Context, o client.Object, created *unstructured.Unstructured) error {
+// remember notes an object that no field manager says to be of the run.
+func (i *Installer) remember(created *unstructured.Unstructured) {
 	if RunOf(created) == i.Run {
-		return nil
+		return
 	}
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	if i.created == nil {
 		i.created = map[types.UID]bool{}
 	}
 	i.created[created.GetUID()] = true
-	i.mu.Unlock()
-	if i.List == nil || runid.Has(o.Name, runid.Prefix(i.Run)) {
-		return nil
-	}
-	o.UID = created.GetUID()
-	return i.List(ctx, o)
 }
 
 // isOurs reports whether the run created an object.
@@ -394,6 +349,11 @@ func RunOf(o metav1.Object) string {
 	if run := o.GetLabels()[RunLabel]; run != "" {
 		return run
 	}
+	return ManagerOf(o)
+}
+
+// ManagerOf returns the ID of the run that is a field manager of an object, or "".
+func ManagerOf(o metav1.Object) string {
 	for _, entry := range o.GetManagedFields() {
 		if run, ok := runid.OfManager(entry.Manager); ok {
 			return run
@@ -451,9 +411,7 @@ const replacements = 3
 // manifest says: see complete. A cluster-scoped object that this run did not create is not replaced. It
 // returns the object if it was created, or can have been by an attempt whose response was lost.
 func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created *unstructured.Unstructured, err error) {
-	if err := i.noteResource(ctx, o.Resource); err != nil {
-		return nil, err
-	}
+	i.Client.Resources.AddStored(o.Resource)
 	stored, repeated, err := i.Client.CreateNew(ctx, o, manifest)
 	if err == nil {
 		return stored, i.complete(ctx, o, manifest, stored)
@@ -543,7 +501,7 @@ func (i *Installer) Uninstall(ctx context.Context, scope *Scope) error {
 	return errors.Join(errs...)
 }
 
-// UninstallAll is Uninstall for every scenario that has something installed, and for the run.
+// UninstallAll is Uninstall and RemoveStored for every scenario that has something installed, and for the run.
 func (i *Installer) UninstallAll(ctx context.Context) error {
 	i.mu.Lock()
 	scopes := slices.Clone(i.scopes)
@@ -551,15 +509,7 @@ func (i *Installer) UninstallAll(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(parallelScopes)
 	for _, scope := range scopes {
-		g.Go(func() error { return i.Uninstall(ctx, scope) })
+		g.Go(func() error { return errors.Join(i.Uninstall(ctx, scope), i.RemoveStored(ctx, scope, nil)) })
 	}
 	return g.Wait()
-}
-
-// noteResource notes, before the first object of a resource is created, that the run has objects of it.
-func (i *Installer) noteResource(ctx context.Context, res client.Resource) error {
-	if !i.Client.Resources.AddStored(res) || i.ListResource == nil {
-		return nil
-	}
-	return i.ListResource(ctx, res)
 }

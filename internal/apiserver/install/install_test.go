@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/runid"
@@ -43,15 +41,6 @@ func installerThrough(t *testing.T, run string, transport func(next http.RoundTr
 	i := installer(t, run)
 	i.Client = connectTo(t, config)
 	return i
-}
-
-func resolved(t *testing.T, i *Installer, request framework.Request) client.Request {
-	t.Helper()
-	found, err := i.Client.Resources.Resolve(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
 
 func scope(t *testing.T, i *Installer, id string) *Scope {
@@ -131,12 +120,6 @@ func TestInstall(t *testing.T) {
 	}
 	if labels := found.GetLabels(); labels[RunLabel] != "install" || labels[ScenarioLabel] != s.ID {
 		t.Errorf("labels: %v", labels)
-	}
-	if others, err := installer(t, "another").OtherRuns(ctx); err != nil || !slices.Equal(others, []string{"install"}) {
-		t.Errorf("other runs: %v, %v; want install", others, err)
-	}
-	if others, err := i.OtherRuns(ctx); err != nil || len(others) != 0 {
-		t.Errorf("other runs: %v, %v; want none", others, err)
 	}
 	if err := i.Delete(ctx, s, kind(KindMutatingWebhooks), "a"); err != nil {
 		t.Error(err)
@@ -351,100 +334,49 @@ func TestInstallRefuses(t *testing.T) {
 	}
 }
 
-// The deletion of an object that has no field manager is not sent where only its field manager says whose
-// request it is: no policy would decide about it.
-func TestDeletionWithoutFieldManager(t *testing.T) {
-	i := installer(t, "unmanaged")
-	s := scope(t, i, "at-unmanaged-001")
-	s.FieldManager = true
-	rules := []any{map[string]any{"operations": []any{"DELETE"}, "apiGroups": []any{"*"}, "apiVersions": []any{"*"}, "resources": []any{"clusterroles"}}}
-	for _, one := range []map[string]any{
-		manifest("admissionregistration.k8s.io/v1", KindValidatingPolicy, "kept", map[string]any{"spec": map[string]any{
-			"matchConstraints": map[string]any{"resourceRules": rules}, "validations": []any{map[string]any{"expression": "false"}},
-		}}),
-		manifest("admissionregistration.k8s.io/v1", KindValidatingBinding, "kept", map[string]any{"spec": map[string]any{"policyName": "kept", "validationActions": []any{"Deny"}}}),
-	} {
-		if err := i.Install(t.Context(), s, one, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	labelled := clusterRole("unmanaged-labelled")
-	labelled["metadata"].(map[string]any)["labels"] = map[string]any{"a": "b"}
-	for name, object := range map[string]map[string]any{"unmanaged-bare": clusterRole("unmanaged-bare"), "unmanaged-labelled": labelled} {
-		t.Run(name, func(t *testing.T) {
-			if err := i.Store(t.Context(), s, object); err != nil {
-				t.Fatal(err)
-			}
-			request := framework.Request{Verb: framework.VerbDelete, Kind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: name, DryRun: true}
-			err := i.CheckDecided(t.Context(), s, resolved(t, i, request))
-			if bare := name == "unmanaged-bare"; errors.Is(err, framework.ErrNarrowed) != bare {
-				t.Errorf("delete %s: %v, want an ErrNarrowed: %t", name, err, bare)
-			}
-		})
-	}
-	if err := i.RemoveStored(t.Context(), s, nil); err != nil {
-		t.Error(err)
-	}
-}
-
-// A Namespace that is created has the label of its name when admission sees it, but none of the run.
-func TestNamespaceOfARequest(t *testing.T) {
-	i := &Installer{Client: connect(t), Shared: true, project: &Scope{ID: "at-x-installed"}}
-	byName := map[string]any{"matchExpressions": []any{requirement(namespaceNameLabel, "Exists")}}
-	s := &Scope{ID: "at-x-001"}
-	for name, test := range map[string]struct {
-		webhook map[string]any
-		foreign bool
-	}{
-		"by name":                  {map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces", "configmaps")}}, true},
-		"by name, only namespaces": {map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces")}}, false},
-		"by label":                 {map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"team": "blue"}}, "rules": []any{rule("namespaces", "configmaps")}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			i.project.given = nil
-			i.project.remember(kind(KindMutatingWebhooks), "a", webhookConfiguration(test.webhook))
-			if err := i.CheckDecided(t.Context(), s, resolved(t, i, created("v1", "Namespace", "at-x-001-a"))); errors.Is(err, framework.ErrForeign) != test.foreign {
-				t.Errorf("%v: got %v, want an ErrForeign: %t", test.webhook, err, test.foreign)
-			}
-		})
-	}
-}
-
-// An object that several scenarios give is installed once. A scenario of a later wave can give a
-// different one of that name. It is removed after its wave.
+// A CustomResourceDefinition that several scenarios give is installed once. What a scenario installs whose name does not
+// have the ID of the run is removed after it.
 func TestInstallShared(t *testing.T) {
 	i := installer(t, "shared")
 	one, two := scope(t, i, "at-shared-001"), scope(t, i, "at-shared-002")
+	definition := func(scope string) map[string]any {
+		return manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", "gizmos.shared.example.com", map[string]any{"spec": map[string]any{
+			"group": "shared.example.com", "scope": scope, "names": map[string]any{"plural": "gizmos", "kind": "Gizmo"},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
+		}})
+	}
 	var all sync.WaitGroup
 	errs := make([]error, 8)
 	for n := range errs {
-		all.Go(func() { errs[n] = i.Install(t.Context(), []*Scope{one, two}[n%2], clusterRole("shared-role"), nil) })
+		all.Go(func() { errs[n] = i.Install(t.Context(), []*Scope{one, two}[n%2], definition("Namespaced"), nil) })
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
 		t.Error(err)
 	}
-	other := clusterRole("shared-role")
-	other["rules"] = []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}
-	for n := range errs {
-		all.Go(func() { errs[n] = i.Install(t.Context(), []*Scope{one, two}[n%2], other, nil) })
+	kind := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	first, err := get(t, i.Client, kind, "", "gizmos.shared.example.com")
+	if err != nil || first.GetLabels() != nil {
+		t.Fatalf("got %v, %v, want it without labels", first, err)
 	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	two.Open = true // alone
+	if err := errors.Join(i.Install(t.Context(), two, definition("Namespaced"), nil), i.RemoveStored(t.Context(), one, nil)); err != nil {
 		t.Error(err)
 	}
-	role := schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
-	if found, err := get(t, i.Client, role, "", "shared-role"); err != nil || len(asList(found.Object["rules"])) != 1 || found.GetLabels() != nil {
-		t.Errorf("got %v, %v, want the rules of the later wave, and no labels", found, err)
+	for name, test := range map[string]struct {
+		name string
+		left bool
+	}{"of any name": {"shared-role", false}, "with the ID": {"role-at-shared-002", true}} {
+		t.Run(name, func(t *testing.T) {
+			if err := errors.Join(i.Install(t.Context(), two, clusterRole(test.name), nil), i.RemoveStored(t.Context(), two, nil)); err != nil {
+				t.Error(err)
+			}
+			if _, err := get(t, i.Client, schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "", test.name); (err == nil) != test.left || err != nil && !apierrors.IsNotFound(err) {
+				t.Errorf("after its scenario: %v, want it there: %t", err, test.left)
+			}
+		})
 	}
-	if err := errors.Join(i.RemoveStored(t.Context(), one, nil), i.RemoveStored(t.Context(), two, nil)); err != nil {
-		t.Error(err)
-	}
-	if _, err := get(t, i.Client, role, "", "shared-role"); !apierrors.IsNotFound(err) {
-		t.Errorf("after its wave: %v, want NotFound", err)
-	}
-	// Objects with the ID of the scenario in their name are not shared.
-	if err := i.Install(t.Context(), two, clusterRole("role-at-shared-002"), nil); err != nil {
+	if err := i.Client.Delete(t.Context(), client.Object{Resource: client.Resource{GroupVersionResource: kind.GroupVersion().WithResource("customresourcedefinitions")}, Name: "gizmos.shared.example.com"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -473,31 +405,5 @@ func TestInstallCRD(t *testing.T) {
 	}
 	if url, _, _ := unstructured.NestedString(found.Object, "spec", "conversion", "webhook", "clientConfig", "url"); !strings.Contains(url, "/crd-crd/") {
 		t.Errorf("conversion webhook at %q, want a Hook of the run", url)
-	}
-}
-
-// An object of a Request is sent as it is, except for webhook configurations and policies.
-func TestPrepare(t *testing.T) {
-	i := installer(t, "prepare")
-	s := &Scope{ID: "at-prepare-001"}
-	for name, request := range map[string]framework.Request{
-		"cluster-scoped": created("v1", "Node", "n"), "namespace": created("v1", "Namespace", "at-prepare-001-a"), "namespaced": created("v1", "ConfigMap", "a"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := i.Prepare(t.Context(), s, resolved(t, i, request))
-			if err != nil || got.Object != request.Object {
-				t.Errorf("got %v, %v; want the object of the request", got.Object, err)
-			}
-		})
-	}
-	if stored := i.Client.Resources.Stored(true); len(stored) != 1 || stored[0].Resource != "configmaps" {
-		t.Errorf("stored %v, want configmaps", stored)
-	}
-	got, err := i.Prepare(t.Context(), s, resolved(t, i, created("admissionregistration.k8s.io/v1", KindValidatingPolicy, "at-prepare-001-p")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if policy, _ := got.Object.(*unstructured.Unstructured); policy == nil || policy.GetLabels()[RunLabel] != "prepare" {
-		t.Errorf("the policy is %v, want one with the label of the run", got.Object)
 	}
 }

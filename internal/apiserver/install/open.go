@@ -85,20 +85,15 @@ func (s *Scope) note(o client.Object) {
 	s.installed = append(s.installed, o)
 }
 
-// noteOutside notes an object that the next scenario would meet: what decides about requests, and what
-// an Open scenario has created outside of its namespaces. It does not note a namespace: without a namespace
-// controller, a deleted namespace continues to exist and cannot be used.
-func (s *Scope) noteOutside(o client.Object) {
-	own := runid.Has(o.Namespace, s.ID) || o.Namespace == "" && runid.Has(o.Name, s.ID)
-	if o.Resource.Group == AdmissionGroup || s.Open && !own && o.Resource.GroupVersionResource != client.Namespaces() && o.Resource.Resource != "customresourcedefinitions" {
+// noteCreated notes an object that the scenario has created and that the next scenario would meet. Uninstall deletes
+// what decides about requests, and objects in namespaces of others. RemoveStored deletes cluster-scoped objects without
+// the ID of the run in their names; CustomResourceDefinitions only of a scenario that runs alone, because others share
+// them.
+func (i *Installer) noteCreated(s *Scope, o client.Object) {
+	if o.Resource.Group == AdmissionGroup || o.Namespace != "" && !runid.Has(o.Namespace, s.ID) && !s.hasNamespace(o.Namespace) {
 		s.note(o)
 	}
-}
-
-// noteStored notes a cluster-scoped object that the scenario has created, whose name another scenario
-// can use too. CustomResourceDefinitions remain: several scenarios give the same one.
-func (s *Scope) noteStored(o client.Object) {
-	if o.Namespace != "" || runid.Has(o.Name, s.ID) || s.Open || o.Resource.Resource == "customresourcedefinitions" {
+	if o.Namespace != "" || runid.Has(o.Name, runid.Prefix(i.Run)) || !s.Open && o.Resource.Resource == "customresourcedefinitions" {
 		return
 	}
 	s.mu.Lock()
@@ -120,7 +115,7 @@ func (s *Scope) hasNamespace(name string) bool {
 }
 
 // RemoveStored deletes an installed object of a scenario, and waits until it is gone. A nil manifest
-// stands for all cluster-scoped objects whose names another scenario can use too.
+// stands for all cluster-scoped objects without the ID of the run in their names.
 func (i *Installer) RemoveStored(ctx context.Context, scope *Scope, manifest map[string]any) error {
 	wanted := func(client.Object) bool { return true }
 	if manifest != nil {

@@ -122,11 +122,7 @@ func (p *project) installAdmission(ctx context.Context, kind schema.GroupVersion
 	if err != nil {
 		return err
 	}
-	to := toRun(p.Run, !p.Shared)
-	if err := p.checkHarmless(kind, manifest, to); err != nil {
-		return err
-	}
-	manifest = narrowTo(p.Client.Resources, kind, manifest, to)
+	manifest = narrow(p.Client.Resources, kind, manifest, toRun(p.Run, !p.Shared))
 	if _, err = p.createOrReplace(ctx, installed, WithLabels(manifest, p.Labels(p.scope.ID))); err == nil {
 		p.scope.remember(kind, name, authored)
 	}
@@ -178,21 +174,18 @@ func (p *project) withParams(binding map[string]any) map[string]any {
 }
 
 // toRun returns the narrowing to all scenarios of a run: not to the namespaces in which the run itself
-// works. The namespace of a scenario is created by the run, too. If the API server ends with the run,
-// all other namespaces belong to scenarios, except the namespaces of Kubernetes.
+// works. If the API server ends with the run, all other namespaces belong to scenarios, except the namespaces of
+// Kubernetes, and so do cluster-scoped objects, except the Namespaces that the run creates for scenarios.
 func toRun(run string, ends bool) narrowing {
 	prefix := runid.Prefix(run)
-	labels := []any{requirement(ScenarioLabel, "NotIn", prefix+"-fence", prefix+"-ready", prefix+"-reach", projectID(run))}
-	if ends {
-		labels = append(labels, requirement(namespaceNameLabel, "NotIn", "default", "kube-node-lease", "kube-public", "kube-system"))
-	} else {
-		labels = append(labels, requirement(RunLabel, "In", run), requirement(ScenarioLabel, "Exists"))
-	}
-	notOwn := fmt.Sprintf(`!(request.operation == "CREATE" && request.resource.group == "" && request.resource.resource == "namespaces" && has(object.metadata.name) && object.metadata.name.matches(%q)) && `, "^"+prefix+"-[0-9]+$")
-	to := narrowing{id: projectID(run), labels: labels, others: !ends, ofNamespaces: true, condition: notOwn + "(" + scenarioCondition(prefix) + ")"}
+	to := narrowing{id: projectID(run), labels: []any{requirement(ScenarioLabel, "NotIn", prefix+"-fence", prefix+"-ready", prefix+"-reach", projectID(run))}}
 	if !ends {
-		to.byName = notOwn + "(" + matching(runid.Pattern(prefix), runid.Pattern(prefix)) + ")"
+		to.labels = append(to.labels, requirement(RunLabel, "In", run), requirement(ScenarioLabel, "Exists"))
+		return to
 	}
+	to.labels = append(to.labels, requirement(corev1.LabelMetadataName, "NotIn", "default", "kube-node-lease", "kube-public", "kube-system"))
+	to.clusterScoped = true
+	to.condition = fmt.Sprintf(`!(request.operation == "CREATE" && request.resource.group == "" && request.resource.resource == "namespaces" && has(object.metadata.name) && object.metadata.name.matches(%q))`, "^"+prefix+"-[0-9]+$")
 	return to
 }
 

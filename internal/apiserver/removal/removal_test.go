@@ -18,7 +18,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -119,7 +118,8 @@ func definition(run, group string) map[string]any {
 // define creates a definition and waits until it is served.
 func (w world) define(manifest map[string]any) client.Object {
 	w.Helper()
-	o := w.create(manifest)
+	run, _ := manifest["metadata"].(map[string]any)["labels"].(map[string]any)[install.RunLabel].(string)
+	o := w.createAs("at-"+run+"-00001", manifest)
 	for _, res := range w.client.Resources.AddCRD(manifest) {
 		err := client.Poll(w.Context(), client.Later, 30*time.Second, func() (bool, error) {
 			got, err := w.client.Send(w.Context(), client.HTTPRequest{Method: "GET", Path: client.URLPath(res.GroupVersionResource, "", "", "")})
@@ -410,72 +410,56 @@ func TestDeleteChecksIdentity(t *testing.T) {
 	}
 }
 
-// What a run lists belongs to it, whatever its name, if the run is its field manager, or if its UID
-// is listed.
-func TestCleanupByJournal(t *testing.T) {
+// kill makes the sign of a run old, as after a SIGKILL long ago, and returns the object.
+func (w world) kill(sign *Sign, run string) client.Object {
+	w.Helper()
+	sign.Stop()
+	current, err := w.client.Get(w.Context(), signObject(run))
+	if err != nil {
+		w.Fatal(err)
+	}
+	current.Object["data"].(map[string]any)["renewed"] = "2020-01-01T00:00:00.000000Z"
+	if _, err := w.client.Update(w.Context(), signObject(run), current.Object); err != nil {
+		w.Fatal(err)
+	}
+	return signObject(run)
+}
+
+// A cluster-scoped object whose field manager is a run belongs to it, whatever its name. A run that is alive is left.
+func TestCleanupByFieldManager(t *testing.T) {
 	w := newWorld(t)
-	recorded := w.createAs("at-rec-00001", object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "recorded"}, map[string]any{"value": int64(3)}))
-	bare := w.create(object("rbac.authorization.k8s.io/v1", "ClusterRole", map[string]any{"name": "recorded"}, nil))
-	taken := w.create(object("rbac.authorization.k8s.io/v1", "ClusterRole", map[string]any{"name": "taken"}, nil))
-	w.create(object("v1", "Namespace", map[string]any{"name": "tenant-of-rec"}, nil))
-	foreign := w.createAs("at-rec-00001", object("v1", "ConfigMap", map[string]any{"name": "ours", "namespace": "tenant-of-rec"}, map[string]any{"data": map[string]any{"a": "b"}}))
-	tenants := w.create(object("v1", "ConfigMap", map[string]any{"name": "theirs", "namespace": "tenant-of-rec"}, nil))
-	rec := journal.New(w.client, "rec")
-	withUID := bare
-	if current, err := w.client.Get(t.Context(), bare); err != nil {
+	ours := w.createAs("at-rec-00001", object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "recorded"}, map[string]any{"value": int64(3)}))
+	theirs := w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "taken"}, map[string]any{"value": int64(3)}))
+	sign := NewSign(w.client, "rec")
+	if err := sign.Open(t.Context()); err != nil {
 		t.Fatal(err)
-	} else {
-		withUID.UID = current.GetUID()
 	}
-	replaced := taken
-	replaced.UID = "11111111-2222-3333-4444-555555555555"
-	for _, o := range []client.Object{recorded, foreign, tenants, withUID, replaced} {
-		if err := rec.Add(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// The run is alive.
 	if found, err := w.remover.Cleanup(t.Context(), CleanupOptions{}); err != nil || len(found) != 0 {
 		t.Errorf("cleanup found %v, %v; want nothing of a run that is alive", found, err)
 	}
 	if _, err := w.remover.Cleanup(t.Context(), CleanupOptions{Run: "rec"}); err == nil || !strings.Contains(err.Error(), "is alive") {
 		t.Errorf("got %v, want an error: the run is alive", err)
 	}
-	rec.Stop()
-	stored := client.Object{Resource: journal.ConfigMaps(), Namespace: journal.Namespace("rec"), Name: "run"}
-	current, err := w.client.Get(t.Context(), stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// It was killed long ago.
-	data := current.Object["data"].(map[string]any)
-	data["renewed"] = "2020-01-01T00:00:00.000000Z"
-	if _, err := w.client.Update(t.Context(), stored, current.Object); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"clusterroles.rbac.authorization.k8s.io/recorded", "namespaces/at-rec-run", "priorityclasses.scheduling.k8s.io/recorded", "configmaps/tenant-of-rec/ours"}
+	stored := w.kill(sign, "rec")
+	want := []string{"namespaces/at-rec-run", "priorityclasses.scheduling.k8s.io/recorded"}
 	for _, dryRun := range []bool{true, false} {
 		found, err := w.remover.Cleanup(t.Context(), CleanupOptions{DryRun: dryRun})
 		slices.Sort(found)
-		slices.Sort(want)
 		if err != nil || !slices.Equal(found, want) {
 			t.Errorf("found %v, %v; want %v", found, err, want)
 		}
-		for _, o := range []client.Object{recorded, bare, foreign, stored} {
+		for _, o := range []client.Object{ours, stored} {
 			if w.exists(o) != dryRun {
 				t.Errorf("after a cleanup with DryRun %t: %s exists: %t", dryRun, o, !dryRun)
 			}
 		}
 	}
-	for _, o := range []client.Object{tenants, taken} {
-		if !w.exists(o) {
-			t.Errorf("%s of another client was removed", o)
-		}
+	if !w.exists(theirs) {
+		t.Errorf("%s of another client was removed", theirs)
 	}
 }
 
-// poor is an API server that ignores selectors, deletes no collections, and does not say in discovery that it serves
-// PriorityClasses.
+// poor is an API server that ignores selectors and deletes no collections.
 type poor struct{ next http.RoundTripper }
 
 func (p poor) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -485,10 +469,6 @@ func (p poor) RoundTrip(request *http.Request) (*http.Response, error) {
 	request.URL.RawQuery = query.Encode()
 	code := 0
 	switch path := request.URL.Path; {
-	case path == "/api", path == "/apis":
-		request.Header.Set("Accept", "application/json") // no aggregated discovery
-	case path == "/apis/scheduling.k8s.io/v1":
-		code = http.StatusNotFound
 	case request.Method == http.MethodDelete && (strings.HasSuffix(path, "/configmaps") || strings.HasSuffix(path, "/gadgets")):
 		code = http.StatusMethodNotAllowed
 	}
@@ -498,7 +478,7 @@ func (p poor) RoundTrip(request *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(request)
 }
 
-// Cleanup needs no selectors, no deletecollection and no discovery of what the run created.
+// Cleanup needs no selectors and no deletecollection.
 func TestCleanupOnPoorServer(t *testing.T) {
 	w := newWorld(t)
 	all := everything(w, "poor")
@@ -506,22 +486,11 @@ func TestCleanupOnPoorServer(t *testing.T) {
 		w.create(object("v1", "Namespace", map[string]any{"name": "tenant-of-poor"}, nil)),
 		w.create(object("v1", "ConfigMap", map[string]any{"name": "theirs", "namespace": "tenant-of-poor"}, nil)),
 	}
-	rec := journal.New(w.client, "poor")
-	for _, o := range all {
-		if err := rec.AddResource(t.Context(), o.Resource); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rec.Stop()
-	stored := client.Object{Resource: journal.ConfigMaps(), Namespace: journal.Namespace("poor"), Name: "run"}
-	current, err := w.client.Get(t.Context(), stored)
-	if err != nil {
+	sign := NewSign(w.client, "poor")
+	if err := sign.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	current.Object["data"].(map[string]any)["renewed"] = "2020-01-01T00:00:00.000000Z"
-	if _, err := w.client.Update(t.Context(), stored, current.Object); err != nil {
-		t.Fatal(err)
-	}
+	stored := w.kill(sign, "poor")
 	config := testserver.Config(t)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return poor{next} })
 	c, err := client.New(config)
@@ -532,9 +501,6 @@ func TestCleanupOnPoorServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if slices.ContainsFunc(c.Resources.Deletable(false), func(res client.Resource) bool { return res.Group == "scheduling.k8s.io" }) {
-		t.Fatal("discovery has PriorityClasses")
-	}
 	if _, err := (&Remover{Client: c, Progress: func(line string) { t.Log(line) }}).Cleanup(t.Context(), CleanupOptions{}); err != nil {
 		t.Error(err)
 	}

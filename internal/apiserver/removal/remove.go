@@ -19,7 +19,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -48,9 +47,6 @@ type Remover struct {
 	Client *client.Client
 	// Progress receives a line for each longer action.
 	Progress func(string)
-	// Listed are the objects that belong to a run although their names do not say so:
-	// RESOURCE.GROUP/NAME. See package journal.
-	Listed func(run string) []string
 
 	warned    sync.Map      // the objects that passOver has reported
 	refused   atomic.Bool   // an object was refused for as long as is worth waiting
@@ -84,22 +80,21 @@ func (r *Remover) RemoveScenarios(ctx context.Context, run string) error {
 	// Without the namespace of the relay: the Hooks behind it convert custom resources
 	// until these are removed.
 	err := r.recreateNamespaces(ctx, func(other string) bool { return other == run }, created)
-	foreign, failed := r.foreign(ctx, []string{run})
-	return errors.Join(err, failed, r.remove(ctx, selection{Selector(run) + "," + install.ScenarioLabel, []string{run}}, foreign, created))
+	return errors.Join(err, r.remove(ctx, selection{Selector(run) + "," + install.ScenarioLabel, []string{run}}, created))
 }
 
-// RemoveJournal removes the journal of a run, after everything else.
-func (r *Remover) RemoveJournal(ctx context.Context, run string) error {
-	which := selection{labels: journal.Selector(run)}
-	if err := r.removeNamespaces(ctx, which, []client.Resource{journal.ConfigMaps()}); err != nil {
+// RemoveSign removes the sign of a run, after everything else.
+func (r *Remover) RemoveSign(ctx context.Context, run string) error {
+	which := selection{labels: install.RunLabel + "=" + run + "," + signLabel}
+	if err := r.removeNamespaces(ctx, which, []client.Resource{configMaps()}); err != nil {
 		return err
 	}
 	return r.waitForNamespaces(ctx, which)
 }
 
-// remove removes the cluster-scoped objects of a selection, namespaces
-// included, and foreign objects in namespaces of other clients. What cannot be removed does not keep the rest.
-func (r *Remover) remove(ctx context.Context, which selection, foreign []client.Object, created []client.Resource) error {
+// remove removes the cluster-scoped objects of a selection, namespaces included. What cannot be removed does not keep
+// the rest.
+func (r *Remover) remove(ctx context.Context, which selection, created []client.Resource) error {
 	r.Progress("removing webhook configurations, policies and other cluster-scoped objects")
 	var ranks [install.Ranks][]client.Resource
 	for _, res := range r.Client.Resources.Deletable(false) {
@@ -114,7 +109,7 @@ func (r *Remover) remove(ctx context.Context, which selection, foreign []client.
 		_, err := r.removeObjects(ctx, ranks[rank], which)
 		errs = append(errs, err)
 	}
-	errs = append(errs, forEach(foreign, func(o client.Object) error { return r.removeObject(ctx, o) }), r.removeNamespaces(ctx, which, created))
+	errs = append(errs, r.removeNamespaces(ctx, which, created))
 	removed, err := r.removeObjects(ctx, ranks[install.RankOthers], which)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
@@ -256,11 +251,9 @@ func notGone(err error, objects []client.Object) error {
 // automanaged is a label of APIServices that kube-apiserver itself creates and deletes (k8s.io/kube-aggregator).
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 
-// owned returns the cluster-scoped objects of a resource that belong to the runs of a selection. One with
-// the label of a run does if its name says so, or if the run lists it: every client can set a label,
-// on the object of another client too. One without a label does if its name contains the prefix of the
-// run, which no other client could know, or if the run lists it and is its field manager. A
-// resource that may not be listed has none: the run could not have created them.
+// owned returns the cluster-scoped objects of a resource that belong to the runs of a selection: those that a run created,
+// by their names or field managers. A label alone says nothing: every client can set it, on the object of another client
+// too. A resource that may not be listed has none: the run could not have created them.
 func (r *Remover) owned(ctx context.Context, res client.Resource, which selection) ([]client.Object, error) {
 	selector, err := labels.Parse(which.labels)
 	if err != nil {
@@ -281,35 +274,19 @@ func (r *Remover) owned(ctx context.Context, res client.Resource, which selectio
 		switch {
 		case item.Labels[automanaged] != "": // an APIService of a CustomResourceDefinition, with which it goes
 		case labelled && !selector.Matches(labels.Set(item.Labels)):
-		case labelled && !runid.Has(item.Name, run) && !slices.Contains(r.listed(run), o.Key()):
+		case labelled && !isOf(item, run):
 			r.passOver(o, run)
-		case labelled || r.unlabelled(item, o, which.runs):
+		case labelled || slices.ContainsFunc(which.runs, func(run string) bool { return isOf(item, run) }):
 			objects = append(objects, o)
 		}
 	}
 	return objects, nil
 }
 
-// unlabelled reports whether an object without labels belongs to one of the runs.
-func (r *Remover) unlabelled(item *metav1.PartialObjectMetadata, o client.Object, runs []string) bool {
-	return slices.ContainsFunc(runs, func(run string) bool {
-		return runid.Has(item.Name, runid.Prefix(run)) || r.isListed(item, o, run)
-	})
-}
-
-// isListed reports whether a run lists an object and created it: the run is a field manager of
-// it, or lists its UID.
-func (r *Remover) isListed(item metav1.Object, o client.Object, run string) bool {
-	entries := r.listed(run)
-	byUID := journal.Entry(client.Object{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: item.GetUID()})
-	return slices.Contains(entries, byUID) || slices.Contains(entries, o.Key()) && install.RunOf(item) == run
-}
-
-func (r *Remover) listed(run string) []string {
-	if r.Listed == nil {
-		return nil
-	}
-	return r.Listed(run)
+// isOf reports whether a run created an object: its name has the ID of the run, which no other client could know before,
+// or the run is a field manager of it.
+func isOf(item metav1.Object, run string) bool {
+	return runid.Has(item.GetName(), runid.Prefix(run)) || install.ManagerOf(item) == run
 }
 
 // passOver reports once that an object is not removed.

@@ -33,7 +33,7 @@ func (s *Setup) Arrange(ctx context.Context) error {
 func (c *Case) arrange(ctx context.Context) error {
 	given, steps := c.Requests()
 	options := target.SandboxOptions{
-		ID: c.ID, Users: c.ownUser, Open: c.Open(), Accounts: c.accounts(), FieldManager: c.byFieldManager,
+		ID: c.ID, Users: c.ownUser, Open: c.Open(), Accounts: c.accounts(),
 		Requests: append(append([]framework.Request{}, given...), steps...),
 	}
 	if conversion := c.Scenario.Spec.Conversion; conversion != nil {

@@ -51,10 +51,6 @@ type Case struct {
 	begun bool
 	// existing has the errors of Arrange about Scenario.Existing, by their index in Given.
 	existing map[int]error
-	// names are the names that one case at a time uses.
-	names *Names
-	// byFieldManager is true if webhooks and policies recognize requests by their field manager.
-	byFieldManager bool
 	// namespaces are the namespaces of the scenario, without placeholders.
 	namespaces []scenario.Namespace
 	// users are the names of the users that the scenario acts as.
@@ -90,8 +86,6 @@ type Options struct {
 	// Secrets returns a set for the values of a case that a report does not show, or nil if it shows all values.
 	// Required.
 	Secrets func() *redact.Set
-	// Names are shared by the scenarios of a target. Nil if there are no others.
-	Names *Names
 	// Results is that of the options of the engine.
 	Results func(name string, result framework.Result)
 }
@@ -125,7 +119,6 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Setup, error)
 	if !s.IsPolicyTest() {
 		return &Setup{Case: whole, Cases: []*Case{whole}}, nil
 	}
-	whole.byFieldManager = whole.recognizesFieldManager()
 	setup := &Setup{Case: whole}
 	for _, one := range cases {
 		c := *whole
@@ -152,7 +145,7 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
 		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(options.Secrets()),
-		names: options.Names, observe: options.Results,
+		observe: options.Results,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -164,9 +157,6 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 		}
 	}
 	c.Unseen = options.Unseen.Named(func(name string) (string, error) { return placeholder.Replace(name, c.lookup) })
-	if c.names == nil {
-		c.names = &Names{}
-	}
 	var err error
 	if c.namespaces, err = placeholder.Replace(s.Spec.Namespaces, c.lookup); err != nil {
 		return nil, fmt.Errorf("read namespaces: %w", err)
@@ -189,8 +179,8 @@ func newShared(secrets *redact.Set) *shared {
 	return &shared{results: map[string]any{}, secrets: secrets, writes: map[schema.GroupKind]written{}, seen: map[seenObject]bool{}}
 }
 
-// Open reports whether the scenario has no isolation.
-func (c *Case) Open() bool { return c.Scenario.Spec.Isolation == scenario.IsolationNone }
+// Open reports whether the scenario runs alone: what it installs is not narrowed.
+func (c *Case) Open() bool { return c.Scenario.Alone }
 
 // composer makes the requests of the steps.
 func (c *Case) composer() requests.Composer {
@@ -257,11 +247,6 @@ func (c *Case) Foreign() error {
 		}
 		if err := confined(c.ID, request); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
-		}
-		namespaced, err := c.namespaced(request.Kind)
-		if err == nil && !namespaced && step.As != nil && c.Scenario.IsPolicyTest() && !slices.Contains(step.As.Groups, "system:masters") {
-			return fmt.Errorf("%s: %w: user %q would get rights to the %s objects of every client: use a server that ends with the run, such as target envtest",
-				where, framework.ErrForeign, step.As.Name, request.Kind.Kind)
 		}
 		return nil
 	})

@@ -3,9 +3,7 @@ package execution
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,90 +13,14 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
-	"github.com/admissiontest/admissiontest/internal/runid"
 )
-
-// Names are the cluster-scoped objects that cases use one at a time, by their kinds and names.
-type Names struct {
-	mu    sync.Mutex
-	taken map[string]chan struct{}
-}
-
-// take waits until no other case uses a name, and returns how to release it.
-func (n *Names) take(ctx context.Context, name string) (release func(), err error) {
-	n.mu.Lock()
-	if n.taken == nil {
-		n.taken = map[string]chan struct{}{}
-	}
-	if n.taken[name] == nil {
-		n.taken[name] = make(chan struct{}, 1)
-	}
-	slot := n.taken[name]
-	n.mu.Unlock()
-	select {
-	case slot <- struct{}{}:
-		return func() { <-slot }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// recognizesFieldManager reports whether webhooks and policies can recognize the requests of a PolicyTest for
-// cluster-scoped objects by their field manager: the objects have the names that the test gives them. An object
-// that has only a name has no field manager, by which its deletion would be recognized.
-func (c *Case) recognizesFieldManager() bool {
-	return !c.Open() && !slices.ContainsFunc(c.Scenario.Spec.When, func(step scenario.Step) bool {
-		if step.Delete == nil {
-			return false
-		}
-		index := c.existingFor(objectOf(step))
-		return index >= 0 && bare(c.Given[index])
-	})
-}
-
-// bare reports whether a manifest says no more than which object it is, and its status: other fields have no
-// values, or those that an API server can leave out.
-func bare(manifest map[string]any) bool {
-	var empty func(path string, value any) bool
-	empty = func(path string, value any) bool {
-		switch value := value.(type) {
-		case map[string]any:
-			for name, inner := range value {
-				if name := path + "." + name; name != ".status" && !empty(name, inner) {
-					return false
-				}
-			}
-			return true
-		case []any:
-			return len(value) == 0
-		}
-		return slices.Contains([]string{".apiVersion", ".kind", ".metadata.name"}, path) || value == nil || reflect.ValueOf(value).IsZero()
-	}
-	return empty("", manifest)
-}
-
-// withFieldManager adds the field manager to such a request. A request to delete has none.
-func (c *Case) withFieldManager(step scenario.Step, request framework.Request) scenario.Step {
-	namespaced, err := c.namespaced(request.Kind)
-	if !c.byFieldManager || err != nil || namespaced || step.Create == nil && step.Patch == nil {
-		return step
-	}
-	step.Options = map[string]string{"fieldManager": runid.CaseManager(c.ID)}
-	return step
-}
-
-// SharesNames reports whether the case can run beside others that use the same names of cluster-scoped
-// objects. A policy with parameters can refuse a request before it looks at the field manager.
-func (c *Case) SharesNames() bool { return c.byFieldManager && !object.HasParams(c.Given) }
 
 // isExisting reports whether a manifest of Given only exists for the requests of the cases.
 func (c *Case) isExisting(index int) bool { return index >= len(c.Given)-c.Scenario.Existing }
 
-// oneAtATime reports whether an object only exists while a case runs, so that no other case meets it. A
-// webhook configuration or policy is then the object of a request: it does not decide for the case.
-func (c *Case) oneAtATime(manifest map[string]any) bool {
-	return object.IsAdmission(manifest) || c.SharesNames() && !c.Namespaced(manifest)
-}
+// oneAtATime reports whether an object only exists while the case of its request runs: a webhook configuration or policy
+// is then the object of a request, and does not decide for the case.
+func (c *Case) oneAtATime(manifest map[string]any) bool { return object.IsAdmission(manifest) }
 
 // Installed returns what Arrange installs: Given without what only exists while the case runs.
 func (c *Case) Installed() []map[string]any {
@@ -133,8 +55,8 @@ func (c *Case) Requests() (given, steps []framework.Request) {
 	return requests.Given(s), composer.Steps(s)
 }
 
-// prepare makes the object exist that the request of a case of a PolicyTest is for, and keeps other
-// cases from its name. The returned function ends that.
+// prepare makes the object exist that the request of a case of a PolicyTest is for, if it exists only for that. The
+// returned function ends that.
 func (c *Case) prepare(ctx context.Context) (end func(context.Context) error, err error) {
 	end = func(context.Context) error { return nil }
 	subject := c.subject()
@@ -142,25 +64,16 @@ func (c *Case) prepare(ctx context.Context) (end func(context.Context) error, er
 		return end, nil
 	}
 	index := c.existingFor(subject)
-	if index >= 0 && c.existing[index] != nil {
+	switch {
+	case index < 0:
+		return end, nil
+	case c.existing[index] != nil:
 		return end, c.existing[index]
-	}
-	if !c.oneAtATime(subject) {
+	case !c.oneAtATime(subject):
 		return end, nil
 	}
-	release, err := c.names.take(ctx, object.Describe(subject))
-	if err != nil {
-		return end, err
-	}
-	if index < 0 {
-		return func(context.Context) error { release(); return nil }, nil
-	}
-	end = func(ctx context.Context) error {
-		defer release()
-		return c.sandbox.RemoveStored(ctx, c.Given[index])
-	}
 	err = c.asWritten(ctx, c.sandbox.Store(ctx, c.Given[index]), c.Given[index])
-	return end, c.installed(err, fmt.Sprintf("given[%d]", index), c.Given[index])
+	return func(ctx context.Context) error { return c.sandbox.RemoveStored(ctx, c.Given[index]) }, c.installed(err, fmt.Sprintf("given[%d]", index), c.Given[index])
 }
 
 // subject returns the object that the request of a case of a PolicyTest is for, or nil. It has no more

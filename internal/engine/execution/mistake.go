@@ -31,25 +31,13 @@ func (c *Case) errorsOf(path string, manifest map[string]any) explain.Manifest {
 }
 
 // asMistake returns a explain.Mistake if an API server refused a manifest because it is not valid, or
-// if the manifest has no effect because of isolation. It returns any other error unchanged. Path is the path of the
+// stores something else. It returns any other error unchanged. Path is the path of the
 // manifest in the spec: "given[1]".
 func (c *Case) asMistake(err error, path string, manifest map[string]any) error {
-	if errors.Is(err, framework.ErrNarrowed) {
-		return &explain.Mistake{Problems: []*scenario.Error{c.Scenario.ErrorAt(path, "", fmt.Sprintf("%s: %v", path, err), "")}, Cause: err}
-	}
 	if lost := (*framework.ManifestError)(nil); errors.As(err, &lost) {
 		return &explain.Mistake{Problems: []*scenario.Error{c.Scenario.ErrorAt(path, lost.Field, fmt.Sprintf("%s: %v", c.describeAt(path, manifest), lost.Err), "")}, Cause: err}
 	}
 	return c.errorsOf(path, manifest).OfRefusal(err)
-}
-
-// narrowedMistake returns the error of a request; if nothing can decide about it because the scenario is
-// narrowed, it is a mistake in the scenario.
-func (c *Case) narrowedMistake(action string, err error) error {
-	if !errors.Is(err, framework.ErrNarrowed) {
-		return err
-	}
-	return &explain.Mistake{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
 }
 
 // describeAt names a manifest at a field path of the spec: "given[1] ConfigMap a". A case of a PolicyTest

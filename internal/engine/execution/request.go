@@ -26,9 +26,6 @@ func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 		err = &explain.Mistake{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
 	}
 	if err == nil {
-		request, _, err = c.composer().Compose(c.withFieldManager(step, request))
-	}
-	if err == nil {
 		err = c.unchangeable(step, request)
 	}
 	return request, action + c.ofFile(step), err
@@ -48,7 +45,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 		if other := cmp.Or(c.panicked(ctx, err, &result), c.foreignRefusal(ctx, step.Then, request, result)); other != nil {
 			return other
 		}
-		if err = c.narrowedMistake(action, err); err == nil {
+		if err == nil {
 			err = c.misspelt(step, result)
 		}
 		if err != nil {

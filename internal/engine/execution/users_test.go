@@ -1,10 +1,10 @@
 package execution
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
@@ -51,17 +51,17 @@ func TestOwnUser(t *testing.T) {
 }
 
 // Without isolation, webhooks get the requests of the API server to itself.
-func TestOwnUserWithoutIsolation(t *testing.T) {
+func TestOwnUserAlone(t *testing.T) {
 	t.Parallel()
 	c := &Case{ID: "at-x-00001", target: infoTarget{info: framework.TargetInfo{Kind: framework.TargetEnvtest, User: "admin"}}}
-	for isolation, want := range map[scenario.Isolation]bool{scenario.IsolationNone: false, "": true} {
-		t.Run("isolation "+string(isolation), func(t *testing.T) {
-			c.Scenario.Spec.Isolation = isolation
+	for alone, want := range map[bool]bool{true: false, false: true} {
+		t.Run(fmt.Sprintf("alone %t", alone), func(t *testing.T) {
+			c.Scenario.Alone = alone
 			if got := c.ownUser("system:apiserver"); got != want {
-				t.Errorf("isolation %q: got %t, want %t", isolation, got, want)
+				t.Errorf("alone %t: got %t, want %t", alone, got, want)
 			}
 			if !c.ownUser("admin") || !c.ownUser("alice") {
-				t.Errorf("isolation %q: a user of the scenario is not its own", isolation)
+				t.Errorf("alone %t: a user of the scenario is not its own", alone)
 			}
 		})
 	}

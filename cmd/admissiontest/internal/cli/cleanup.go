@@ -24,9 +24,9 @@ func (a *app) cleanupCommand() *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove objects that killed runs left on a cluster",
 		Long: `Remove the objects that killed runs left on a cluster: objects that have the ID of the
-run in their names, and objects that the journal of the run lists. An object that only has
-the label ` + apiserver.RunLabel + ` is not removed. Runs that are
-still alive, which renewed their journal in the last minute, are skipped.
+run in their names, and objects whose field manager is the run. An object that only has
+the label ` + apiserver.RunLabel + ` is not removed. Runs that
+were alive in the last minute are skipped.
 
 With --target kind: delete the kind clusters that killed runs created on this machine.`,
 		Example: "  admissiontest cleanup --kubeconfig kubeconfig\n  admissiontest cleanup --run k3f9x\n  admissiontest cleanup --target kind",

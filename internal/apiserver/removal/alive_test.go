@@ -1,4 +1,4 @@
-package journal
+package removal
 
 import (
 	"encoding/json"
@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -46,7 +44,7 @@ func TestStopDuringRenewal(t *testing.T) {
 		_, _ = w.Write(body)
 	}))
 	defer server.Close()
-	rec := New(clientOf(t, server), "x")
+	rec := NewSign(clientOf(t, server), "x")
 	if err := rec.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +63,7 @@ func TestStopDuringRenewal(t *testing.T) {
 	}
 }
 
-// A run is alive if it renewed its journal recently, unless its process was on this machine
+// A run is alive if it renewed its sign recently, unless its process was on this machine
 // and has ended.
 func TestAlive(t *testing.T) {
 	process := exec.CommandContext(t.Context(), "true")
@@ -81,7 +79,7 @@ func TestAlive(t *testing.T) {
 		"this process":                  {holder(), 0, true},
 		"ended process":                 {dead, 0, false},
 		"process of another machine":    {strings.Replace(dead, hostname(), "elsewhere", 1), 0, true},
-		"not renewed":                   {holder(), 2 * Duration, false},
+		"not renewed":                   {holder(), 2 * aliveFor, false},
 		"holder that another one wrote": {"somewhere", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,17 +92,12 @@ func TestAlive(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	rec := &Journal{run: "x", since: "2026-11-22T10:00:00.000000Z", objects: []string{"configmaps/a/b", "configmaps/a/c"}, resources: []string{"v1/configmaps namespaced", "apps.example.com/v1/b"}}
-	stored := unstructured.Unstructured{Object: rec.manifest()}
+	stored := unstructured.Unstructured{Object: (&Sign{run: "x", since: "2026-11-22T10:00:00.000000Z"}).manifest()}
 	got, err := parse("x", stored)
-	if err != nil || got.Holder != holder() || got.Since.Year() != 2026 || len(got.Objects) != 2 || !got.Alive() {
+	if err != nil || got.Holder != holder() || got.Since.Year() != 2026 || !got.Alive() {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	want := []client.Resource{ConfigMaps(), {GroupVersionResource: schema.GroupVersionResource{Group: "apps.example.com", Version: "v1", Resource: "b"}, Deletable: true}}
-	if diff := cmp.Diff(want, got.Resources); diff != "" {
-		t.Errorf("resources (-want +got): %s", diff)
-	}
-	for field, value := range map[string]string{sinceKey: "yesterday", renewedKey: "", resourcesKey: "configmaps"} {
+	for field, value := range map[string]string{sinceKey: "yesterday", renewedKey: ""} {
 		t.Run(field, func(t *testing.T) {
 			broken := stored.DeepCopy()
 			if err := unstructured.SetNestedField(broken.Object, value, "data", field); err != nil {
@@ -117,7 +110,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A journal that could not be created whole is created by the next attempt.
+// A sign that could not be created whole is created by the next attempt.
 func TestOpenAgain(t *testing.T) {
 	refuse := true
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -137,7 +130,7 @@ func TestOpenAgain(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	rec := New(clientOf(t, server), "x")
+	rec := NewSign(clientOf(t, server), "x")
 	if err := rec.Open(t.Context()); err == nil {
 		t.Error("Open returned nil although the ConfigMap was refused")
 	}
@@ -149,23 +142,23 @@ func TestOpenAgain(t *testing.T) {
 }
 
 // Other clients can write a ConfigMap with the label of a run, and an API server can ignore selectors. A run has its
-// journal in its own namespace.
-func TestListIgnoresOthers(t *testing.T) {
+// sign in its own namespace.
+func TestRunsIgnoresOthers(t *testing.T) {
 	item := func(namespace, name, run string) map[string]any {
-		manifest := (&Journal{run: run, since: now()}).manifest()
+		manifest := (&Sign{run: run, since: now()}).manifest()
 		manifest["metadata"] = map[string]any{"name": name, "namespace": namespace, "labels": map[string]any{install.RunLabel: run}}
 		return manifest
 	}
 	list := map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "items": []any{
-		item(Namespace("mine"), name, "mine"), item("tenant", name, "elsewhere"), item(Namespace("other"), "another", "other"),
-		item(Namespace(""), name, ""),
+		item(signNamespace("mine"), signName, "mine"), item("tenant", signName, "elsewhere"), item(signNamespace("other"), "another", "other"),
+		item(signNamespace(""), signName, ""),
 	}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(list)
 	}))
 	defer server.Close()
-	runs, err := List(t.Context(), clientOf(t, server))
+	runs, err := Runs(t.Context(), clientOf(t, server))
 	if found := slices.Sorted(maps.Keys(runs)); err != nil || !slices.Equal(found, []string{"mine"}) {
 		t.Errorf("runs %q, %v; want only mine", found, err)
 	}
