@@ -63,7 +63,7 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
-		"k8s.io/client-go", "internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
+		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/relay", "internal/providers", "cmd/admissiontest/internal/cli"},
@@ -81,7 +81,7 @@ func libraries() map[string][]string {
 		"github.com/google/go-containerregistry": {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":         {},
-		"gopkg.in/evanphx/json-patch.v4", "framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policymutants"},
+		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policymutants"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
 		"github.com/google/cel-go":               {"internal/celtext", "internal/policymutants", "suites/policy/internal/check"},
 		"k8s.io/kube-openapi":                    {"framework/reach"},

@@ -14,8 +14,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
-	"github.com/admissiontest/admissiontest/internal/scope"
 )
 
 // lanes says which scenarios run at once on one API server, narrowed to their namespaces, and which run one after
@@ -187,7 +187,7 @@ func (l *lanes) isCluster(f files, kind schema.GroupVersionKind) bool {
 			return !namespaced
 		}
 	}
-	return scope.IsCluster(kind.GroupKind())
+	return kinds.IsCluster(kind.GroupKind())
 }
 
 // decides reports whether a rule of a configuration is for the resource of a request.
