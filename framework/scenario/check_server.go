@@ -99,7 +99,7 @@ func (s *serverFiles) files(all []*serverFile) {
 		if file.inStep {
 			text = strings.ReplaceAll(text, "$$(", "$(")
 		}
-		file.documents, file.problems = document.Parse(file.name, []byte(text))
+		file.documents, file.problems = document.ParseTwice(file.name, []byte(text))
 		for _, one := range file.documents {
 			eachValue(one, "", func(key string, n *document.Node) { s.refer(file, key, n.Raw) })
 		}

@@ -55,6 +55,7 @@ const (
 	minorVersion  = `^1\.(0|[1-9][0-9]{0,2})$`
 	pluginNeed    = `^` + framework.PluginPrefix + `[^ /,"\\]+$`
 	notBlank      = `\S`
+	someWord      = `[A-Za-z0-9]`
 	stepName      = `^[^.()$ ]+$`
 	day           = `^\d{4}-\d{2}-\d{2}$`
 	duration      = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`
@@ -135,6 +136,7 @@ func forms() map[string]document.Form {
 		minorVersion:  {Expected: "a Kubernetes minor version", Hint: write(`write it as "1.36"`)},
 		pluginNeed:    {Expected: "plugin/NAME, such as plugin/LimitRanger"},
 		notBlank:      {Expected: "a string that is not blank"},
+		someWord:      {Expected: "a name with letters or digits"},
 		stepName:      {Expected: "a name without dots, spaces, $ and parentheses"},
 		day:           {Expected: "a day, such as 2027-01-31", Hint: write("write YYYY-MM-DD")},
 		duration:      {Expected: "a duration with its unit", Hint: withUnit},

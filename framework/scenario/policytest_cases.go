@@ -39,9 +39,6 @@ func (p *policyTable) readCase(n *document.Node, c PolicyCase, where *document.P
 	case operation == "":
 		operation = operationCreate
 	}
-	if name := n.Get("name"); name != nil && name.Kind == document.KindText && slugWord(name.Raw) == "" {
-		p.Fail(name, fmt.Sprintf("%s.name is %s; expected a name with letters or digits", where, document.Quote(name.Raw)), "")
-	}
 	if c.Namespace != "" {
 		p.checkNamespace(c.Namespace, n.Get("namespace"))
 	}

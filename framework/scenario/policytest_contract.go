@@ -112,11 +112,7 @@ func (p *policyTable) contract() *Contract {
 		c.Requester = *p.test.Contract.Requester
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
-		labels := map[string]any{}
-		for key, value := range p.test.Namespaces[name] {
-			labels[key] = value
-		}
-		if !isSystemNamespace(name) || len(labels) > 0 {
+		if labels := p.test.Namespaces[name]; !isSystemNamespace(name) || len(labels) > 0 {
 			c.Given = append(c.Given, ContractManifest{namespaceManifest(name, labels), p.from.Name, at.Line})
 		}
 	}
@@ -217,25 +213,7 @@ func (p *policyTable) contractManifest(m fileManifest) ContractManifest {
 }
 
 func withoutPlaceholders(value any) any {
-	plain := func(text string) string {
+	return withStrings(value, func(text string) string {
 		return strings.ReplaceAll(namespaceOfTest.ReplaceAllString(text, "$1$2"), "$$(", "$(")
-	}
-	switch value := value.(type) {
-	case string:
-		return plain(value)
-	case []any:
-		out := make([]any, len(value))
-		for i, item := range value {
-			out[i] = withoutPlaceholders(item)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(value))
-		for key, item := range value {
-			out[plain(key)] = withoutPlaceholders(item)
-		}
-		return out
-	default:
-		return value
-	}
+	})
 }

@@ -49,20 +49,25 @@ func isSystemNamespace(name string) bool {
 // the steps that give labels to those that exist.
 func (p *policyTable) openNamespaces() (given []map[string]any, prepare []Step) {
 	for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
-		labels := map[string]any{}
-		for key, value := range p.test.Namespaces[name] {
-			labels[key] = value
-		}
+		labels := p.test.Namespaces[name]
 		switch {
 		case !isSystemNamespace(name):
 			given = append(given, namespaceManifest(name, labels))
 		case len(labels) > 0:
-			prepare = append(prepare, Step{Patch: &Patch{ObjectReference: ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: name}, Merge: map[string]any{"metadata": map[string]any{"labels": labels}}}})
+			prepare = append(prepare, Step{Patch: &Patch{ObjectReference: ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: name}, Merge: namespaceManifest("", labels)}})
 		}
 	}
 	return given, prepare
 }
 
-func namespaceManifest(name string, labels map[string]any) map[string]any {
-	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": labels}}
+// namespaceManifest returns a Namespace, or without a name a patch of one.
+func namespaceManifest(name string, labels map[string]string) map[string]any {
+	all := map[string]any{}
+	for key, value := range labels {
+		all[key] = value
+	}
+	if name == "" {
+		return map[string]any{"metadata": map[string]any{"labels": all}}
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": all}}
 }

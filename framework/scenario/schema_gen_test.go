@@ -166,6 +166,7 @@ func refine(r refinement) {
 	r.each(pattern(namespaceName), "Namespace.name")
 	r.each(pattern(minorVersion), "Spec.since", "Spec.until")
 	r.each(pattern(notBlank), "Spec.requirement")
+	r.each(pattern(someWord), "PolicyCase.name")
 	r.each(pattern(stepName), "Step.id")
 	r.each(pattern(day), "ContractException.until")
 	r.each(enum(enumOf(framework.Levels()...)...), "Spec.level")

@@ -13,6 +13,8 @@ const maxDepth = 64
 type builder struct {
 	*source
 	problems []Problem
+	// twice is true if a map can have a field more than once.
+	twice bool
 }
 
 // show returns a value for a message.
@@ -94,7 +96,7 @@ func (b *builder) mapping(from *yaml.Node, depth int) *Node {
 		} else if first == nil {
 			seen[key.Value] = key
 		}
-		if first != nil {
+		if first != nil && !b.twice {
 			b.fail(key, fmt.Sprintf("the field %s occurs twice; expected once", Quote(key.Value)),
 				fmt.Sprintf("the first is in line %d: remove one", first.Line))
 			continue

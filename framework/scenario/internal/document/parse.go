@@ -33,6 +33,11 @@ func Parse(name string, content []byte) ([]*Node, []Problem) {
 	return (&builder{source: &source{name: name}}).parse(content)
 }
 
+// ParseTwice is Parse for a file whose maps can have a field twice: the Node has both.
+func ParseTwice(name string, content []byte) ([]*Node, []Problem) {
+	return (&builder{source: &source{name: name}, twice: true}).parse(content)
+}
+
 // ParsePrivate is Parse for a file whose values can be secret: no Problem shows one, but names of fields. It
 // refuses a file with too many documents before it parses it, because such a file can be large.
 func ParsePrivate(name string, content []byte) ([]*Node, []Problem) {

@@ -1,8 +1,8 @@
 package document
 
 import (
-	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -90,33 +90,24 @@ const (
 	formOdd
 )
 
+var (
+	isInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+	isDecimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)\.[0-9]+$`)
+	// isOdd matches, without underscores, what is a number in YAML 1.1 or 1.2 or for strconv, and not in JSON:
+	// hexadecimal, octal and binary, with a plus or an exponent, without digits before or after the point, infinite or
+	// none.
+	isOdd = regexp.MustCompile(`(?i)^-?\+?(0x[0-9a-f]*\.?[0-9a-f]*(p[-+]?[0-9]+)?|0o[0-7]+|0b[01]+|[0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?)$|^[-+]*\.(inf|nan)$`)
+)
+
 func numberForm(raw string) form {
-	switch strings.ToLower(strings.TrimLeft(raw, "+-")) {
-	case ".inf", ".nan":
+	switch {
+	case isInteger.MatchString(raw):
+		return formInteger
+	case isDecimal.MatchString(raw):
+		return formDecimal
+	case isOdd.MatchString(strings.ReplaceAll(raw, "_", "")):
 		return formOdd
+	default:
+		return formText
 	}
-	unsigned := strings.TrimPrefix(raw, "-")
-	whole, fraction, point := strings.Cut(unsigned, ".")
-	if Digits(whole) && (len(whole) == 1 || whole[0] != '0') {
-		if !point {
-			return formInteger
-		}
-		if Digits(fraction) {
-			return formDecimal
-		}
-	}
-	if !strings.ContainsAny(unsigned[:min(2, len(unsigned))], "0123456789") {
-		return formText // not a number, nor ".5", nor "+5"
-	}
-	loose := strings.ReplaceAll(strings.TrimPrefix(unsigned, "+"), "_", "")
-	if _, err := strconv.ParseInt(loose, 0, 64); err == nil {
-		return formOdd
-	}
-	if _, err := strconv.ParseFloat(loose, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return formOdd // 1e3, or 1e400, which no float of 64 bits can be
-	}
-	if Digits(loose) { // 0899, or an octal beyond 64 bits
-		return formOdd
-	}
-	return formText
 }
