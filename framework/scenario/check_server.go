@@ -220,7 +220,7 @@ func (s *serverFiles) file(file *serverFile) {
 }
 
 // eachValue calls a function for a value and each value in it, with its key in lower case. Items of a list have the
-// key of the list. Only scalars have a text.
+// key of the list. Only scalars have a Raw.
 func eachValue(n *document.Node, key string, do func(key string, n *document.Node)) {
 	do(key, n)
 	for _, item := range n.Items {
