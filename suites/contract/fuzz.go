@@ -42,7 +42,7 @@ func Fuzz(f *testing.F, subject Subject, fill ...any) {
 		f.Error(misuse)
 	}
 	requests := len(subject.Requests())
-	if requests == 0 || !plan.Buildable() {
+	if requests == 0 || !check.Buildable(plan) {
 		return
 	}
 	if err := validateFill(fill); err != nil {

@@ -13,6 +13,7 @@ import (
 //	          option With or Only
 //	Title     the rule in one sentence
 //	Why       what goes wrong in an API server if a plugin breaks the rule
+//	When      what breaks the rule, if Title does not say it; empty for most rules
 //	Fix       how to change a plugin that breaks the rule
 //	Source    the addresses of issues, code and documentation
 type Rule = rule.Rule

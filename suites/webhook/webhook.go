@@ -18,6 +18,7 @@ import (
 //	Level     MUST or SHOULD
 //	Title     the rule in one sentence
 //	Why       what goes wrong if a webhook breaks the rule
+//	When      what breaks the rule, if Title does not say it; empty for most rules
 //	Fix       how to change a webhook that breaks the rule
 //	Source    the addresses of issues, code and documentation
 type Rule = rule.Rule
