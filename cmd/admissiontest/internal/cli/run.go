@@ -141,7 +141,7 @@ type flagGroup struct {
 // flagGroups has all flags of run.
 func flagGroups() []flagGroup {
 	return []flagGroup{
-		{"What runs", []string{"only", "level", "skip", "profile", "shard", "install", "mutants", "mutant-seed", "coverage", "watch"}},
+		{"What runs", []string{"only", "level", "skip", "profile", "shard", "install", "mutants", "mutant-seed", "watch"}},
 		{"Where it runs", []string{
 			"target", "k8s-version", "assets-dir", "plugin", "observe-plugins", "kubeconfig", "context", "disposable", "allow-foreign", "transport", "hook-image",
 			"hook-source", "hook-address", "kind-cluster", "kind-config", "node-image", "allow-server-flags",

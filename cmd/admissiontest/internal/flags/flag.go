@@ -25,7 +25,7 @@ func Given(command *cobra.Command, names ...string) string {
 	return strings.Join(found, " and ")
 }
 
-// Args returns those of the named flags that a command line sets, for another command line.
+// Args returns the named flags that a command line sets, with their values, for another command line.
 func Args(set *pflag.FlagSet, names ...string) []string {
 	var args []string
 	for _, name := range names {
