@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/files"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
 // A file in a folder that is not meant to be a scenario is passed over with a line. One that is meant
@@ -24,7 +24,7 @@ func TestPassedOver(t *testing.T) {
 		"anchor.yml":      {"a: &a 1\nb: *a\n", "not a Scenario"},
 		"list.json":       {"[1, 2]", "not a Scenario"},
 		"empty.yaml":      {"# nothing\n", "not a Scenario"},
-		"large.yaml":      {"kind: CustomResourceDefinition\n" + strings.Repeat("# a\n", files.MaxBytes/4), "not a Scenario"},
+		"large.yaml":      {"kind: CustomResourceDefinition\n" + strings.Repeat("# a\n", document.MaxBytes/4), "not a Scenario"},
 
 		"syntax.yaml":        {good + "a: b: c", ""},
 		"version.yaml":       {strings.Replace(good, "admissiontest.dev/v1alpha1", "example.com/v1", 1), ""},
@@ -32,7 +32,7 @@ func TestPassedOver(t *testing.T) {
 		"case.yaml":          {"apiVersion: example.com/v1\nkind: scenario\n", ""},
 		"without-both.yaml":  {"metadata: {name: a.b}\nspec: {when: []}\n", ""},
 		"second.yaml":        {"apiVersion: v1\nkind: Service\n---\n" + good, ""},
-		"large-scenario.yml": {good + strings.Repeat("# a\n", files.MaxBytes/4), ""},
+		"large-scenario.yml": {good + strings.Repeat("# a\n", document.MaxBytes/4), ""},
 		"oneline.json":       {`{"metadata": {}, "kind": "Scenario"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/files"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
 // withGivenFiles is a scenario with manifests from a file, one of which it replaces.
@@ -226,7 +226,7 @@ func read(t *testing.T, name string) string {
 // A file of manifests can have more than one of scenarios: a CustomResourceDefinition of 1 MB.
 func TestLargeGivenFile(t *testing.T) {
 	const uses = "apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a.b}\nspec: {level: MUST, requirement: R., givenFiles: [crd.yaml], when: [{get: {apiVersion: v1, kind: ConfigMap, name: a}}]}\n"
-	for size, want := range map[int]bool{3 * files.MaxBytes: true, files.MaxManifestBytes + 1: false} {
+	for size, want := range map[int]bool{3 * document.MaxBytes: true, document.MaxManifestBytes + 1: false} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: {description: \"\"}\n"
 			crd = strings.Replace(crd, `""`, `"`+strings.Repeat("d", size-len(crd))+`"`, 1)

@@ -12,7 +12,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/files"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
 // TestHostileFilesEndSoon loads files that are made to be slow for the parser. Each
@@ -20,27 +20,27 @@ import (
 func TestHostileFilesEndSoon(t *testing.T) {
 	limit := 10 * time.Second
 	for name, content := range map[string]string{
-		"brackets": strings.Repeat("[", files.MaxBytes),
+		"brackets": strings.Repeat("[", document.MaxBytes),
 		"closing":  strings.Repeat("]", 19_000),
-		"braces":   strings.Repeat("{a: ", files.MaxBytes/4),
-		"entries":  strings.Repeat("- ", files.MaxBytes/2),
+		"braces":   strings.Repeat("{a: ", document.MaxBytes/4),
+		"entries":  strings.Repeat("- ", document.MaxBytes/2),
 		"keys":     strings.Repeat("a: ", 9_000),
-		"marks":    strings.Repeat("? ", files.MaxBytes/2),
-		"tags":     strings.Repeat("!a ", files.MaxBytes/3),
-		"anchors":  strings.Repeat("&a ", files.MaxBytes/3),
-		"aliases":  "[" + strings.Repeat("*a, ", files.MaxBytes/5) + "]",
+		"marks":    strings.Repeat("? ", document.MaxBytes/2),
+		"tags":     strings.Repeat("!a ", document.MaxBytes/3),
+		"anchors":  strings.Repeat("&a ", document.MaxBytes/3),
+		"aliases":  "[" + strings.Repeat("*a, ", document.MaxBytes/5) + "]",
 		"lines":    strings.Repeat("- a\n", 9_900),
-		"headers":  strings.Repeat("---\n", files.MaxBytes/4),
-		"comments": strings.Repeat("# a\n", files.MaxBytes/4),
-		"text":     "a: " + strings.Repeat("x", files.MaxBytes-3),
-		"escapes":  `a: "` + strings.Repeat(`\n`, files.MaxBytes/2-4) + `"`,
-		"literal":  "a: |\n" + strings.Repeat("  xxxx\n", files.MaxBytes/7-2),
-		"wrapped":  "a:\n" + strings.Repeat("  xxxx\n", files.MaxBytes/7-2),
-		"spaces":   strings.Repeat(" ", files.MaxBytes),
-		"newlines": strings.Repeat("\n", files.MaxBytes),
+		"headers":  strings.Repeat("---\n", document.MaxBytes/4),
+		"comments": strings.Repeat("# a\n", document.MaxBytes/4),
+		"text":     "a: " + strings.Repeat("x", document.MaxBytes-3),
+		"escapes":  `a: "` + strings.Repeat(`\n`, document.MaxBytes/2-4) + `"`,
+		"literal":  "a: |\n" + strings.Repeat("  xxxx\n", document.MaxBytes/7-2),
+		"wrapped":  "a:\n" + strings.Repeat("  xxxx\n", document.MaxBytes/7-2),
+		"spaces":   strings.Repeat(" ", document.MaxBytes),
+		"newlines": strings.Repeat("\n", document.MaxBytes),
 		"unknown":  wide(50_000),
-		"quotes":   strings.Repeat(`"`, files.MaxBytes),
-		"commas":   "[" + strings.Repeat(",", files.MaxBytes-2) + "]",
+		"quotes":   strings.Repeat(`"`, document.MaxBytes),
+		"commas":   "[" + strings.Repeat(",", document.MaxBytes-2) + "]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := processorTime(t)

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/files"
 )
 
 // LoadOptions say where scenarios are, and how they are read.
@@ -55,7 +54,7 @@ type LoadOptions struct {
 // given folder, else its Go module, else the folder above it. In a given folder, a link out of the tree
 // is an error, and so is a link to a folder that contains it.
 func Load(options LoadOptions, paths ...string) ([]Scenario, error) {
-	found := files.NewFinder(options.Opened)
+	found := document.NewFinder(options.Opened)
 	if options.FS != nil && len(paths) == 0 {
 		paths = []string{"."}
 	}
@@ -63,7 +62,7 @@ func Load(options LoadOptions, paths ...string) ([]Scenario, error) {
 		switch {
 		case options.FS != nil:
 			found.InFS(options.FS, path)
-		case path == files.InputName:
+		case path == document.InputName:
 			found.Input(options.Input)
 		default:
 			found.OnDisk(path)
@@ -73,7 +72,7 @@ func Load(options LoadOptions, paths ...string) ([]Scenario, error) {
 }
 
 // load reads, decodes and checks the files that were found.
-func (o LoadOptions) load(found *files.Finder) ([]Scenario, error) {
+func (o LoadOptions) load(found *document.Finder) ([]Scenario, error) {
 	results := make([]loaded, len(found.Files))
 	format, err := theFormat()
 	if err != nil {

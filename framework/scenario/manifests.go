@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/files"
 )
 
 // outsideHint is the hint for a path that leads out of the tree of the scenario.
@@ -79,7 +78,7 @@ func (d *decoder) installFiles(list *document.Node, where *document.Path) {
 // readManifests returns the manifests of a file, or of the files of a pattern, that is named at a path. No
 // error shows a value of another file: it can be a Secret.
 func (d *decoder) readManifests(at *document.Node, where *document.Path) []*document.Node {
-	if !files.IsGlob(at.Raw) || path.IsAbs(at.Raw) || strings.Contains(at.Raw, `\`) {
+	if !document.IsGlob(at.Raw) || path.IsAbs(at.Raw) || strings.Contains(at.Raw, `\`) {
 		return d.readFile(at.Raw, at, where)
 	}
 	found, err := d.from.Glob(at.Raw)
@@ -111,7 +110,7 @@ func (d *decoder) readFile(written string, at *document.Node, where *document.Pa
 	name, content, err := d.from.ReadManifests(written)
 	var placed *fs.PathError
 	switch {
-	case errors.Is(err, files.ErrOutside):
+	case errors.Is(err, document.ErrOutside):
 		refuse(err.Error(), outsideHint)
 		return nil
 	case errors.As(err, &placed):

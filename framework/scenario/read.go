@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/files"
 )
 
 // kindUncovered is the kind of a list of behaviours without a scenario. Load
@@ -25,7 +24,7 @@ type loaded struct {
 type reader struct {
 	options LoadOptions
 	format  *fileFormat
-	from    *files.File
+	from    *document.File
 }
 
 // read reads, decodes and checks the file.
@@ -107,7 +106,7 @@ func (r reader) scenario(root *document.Node) ([]Scenario, []document.Problem) {
 type decoder struct {
 	*document.Decoder
 	format *fileFormat
-	from   *files.File
+	from   *document.File
 }
 
 func (r reader) decoder() *decoder {
@@ -120,7 +119,7 @@ var ours = regexp.MustCompile(`(?m)^[\s{]*"?(apiVersion"?:\s*"?admissiontest|kin
 
 // foreign returns why a file that was found in a folder is not one of scenarios, or "" if it is meant
 // to be one. Documents are those that could be read.
-func foreign(f *files.File, content []byte, documents []*document.Node) string {
+func foreign(f *document.File, content []byte, documents []*document.Node) string {
 	if !f.InFolder || ours.Match(content) {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package files
+package document
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
 // File is a file to read scenarios from, or manifests that they refer to.
@@ -68,23 +66,23 @@ func (f *File) Glob(pattern string) ([]string, error) {
 func IsGlob(name string) bool { return strings.ContainsAny(name, "*?") }
 
 // Read returns the content of a scenario file, of at most MaxBytes.
-func (f *File) Read() ([]byte, *document.Problem) {
+func (f *File) Read() ([]byte, *Problem) {
 	content, err := f.content()
 	var large sizeError
 	switch {
 	case err == nil:
 		return content, nil
 	case errors.Is(err, errNotRegular):
-		return nil, &document.Problem{At: document.At(f.Name, 0, 0), Message: "not a regular file; expected a file of scenarios", Hint: "give a file or a folder"}
+		return nil, &Problem{At: At(f.Name, 0, 0), Message: "not a regular file; expected a file of scenarios", Hint: "give a file or a folder"}
 	case errors.As(err, &large):
-		return nil, &document.Problem{
-			At:      document.At(f.Name, 1, 1),
+		return nil, &Problem{
+			At:      At(f.Name, 1, 1),
 			Message: fmt.Sprintf("%v; expected a scenario file of at most %d bytes", err, MaxBytes),
 			Hint:    "split it, or check the path",
 		}
 	default:
 		message, hint := cannotOpen(err)
-		return nil, &document.Problem{At: document.At(f.Name, 0, 0), Message: message, Hint: hint}
+		return nil, &Problem{At: At(f.Name, 0, 0), Message: message, Hint: hint}
 	}
 }
 

@@ -1,4 +1,4 @@
-package files
+package document
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
@@ -21,7 +20,7 @@ type Finder struct {
 	// Files are the files that were found.
 	Files []*File
 	// Problems are what is wrong with paths, in the same order.
-	Problems []document.Problem
+	Problems []Problem
 
 	seen map[string]bool
 	// opened is called with the path of each file of the operating system before it is read. It can
@@ -40,7 +39,7 @@ func NewFinder(opened func(path string)) *Finder {
 }
 
 func (f *Finder) fail(name, message, hint string) {
-	f.Problems = append(f.Problems, document.Problem{At: document.At(name, 0, 0), Message: message, Hint: hint})
+	f.Problems = append(f.Problems, Problem{At: At(name, 0, 0), Message: message, Hint: hint})
 }
 
 // failOpen reports a path that cannot be opened or listed.
