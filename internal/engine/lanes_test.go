@@ -55,7 +55,7 @@ func TestAlone(t *testing.T) {
 		"elsewhere-meanwhile":      {"", aWebhook(onConfigMaps), "script: {w.example.com: {meanwhile: [{" + toDefault + "}]}}\n    - " + toOwn, false},
 		"allowed":                  {"", aSecret, strings.ReplaceAll(toDefault, "default", "team-a"), false},
 		"allowed-decided":          {"", aWebhook(onConfigMaps), strings.ReplaceAll(toDefault, "default", "team-a"), true},
-		"namespace-of-a-step":      {"", aSecret, "id: a\n      " + toOwn + "\n    - " + strings.ReplaceAll(toDefault, "default", "$(steps.a.object.metadata.name)"), true},
+		"namespace-of-a-step":      {"", aWebhook(onConfigMaps), "id: a\n      " + toOwn + "\n    - " + strings.ReplaceAll(toDefault, "default", "$(steps.a.object.metadata.name)"), true},
 		"role":                     {"", aSecret, of(aRole, "a"), true},
 		"role-dry":                 {"", aSecret, of(aRole, "a") + "\n      dryRun: true", false},
 		"role-own":                 {"", aSecret, of(aRole, "$(id)-a"), false},
