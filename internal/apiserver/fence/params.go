@@ -218,7 +218,7 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 		}
 		_, lacks, err = f.Client.SendToAll(ctx, paramProbe(f.current().subject(), f.scope, binding.name, p.Object.Name), func(answer framework.Result) string {
 			f.noteSeen(policy, answer)
-			if deniedByAnother(answer) && (current != nil || f.hasSeen(policy)) {
+			if deniedByAnother(answer) && (current != nil || f.hasSeen(policy) || strings.Contains(answer.Status.Message, noParams)) {
 				answer.Status = metav1.Status{Code: http.StatusOK} // the warnings of the reader have arrived
 			}
 			return unseen(p, answer, current)
@@ -289,6 +289,10 @@ func paramProbe(of Subject, scope *install.Scope, reader, name string) client.HT
 
 // kindUnknown is a part of the refusal of a policy whose paramKind the plugin does not know.
 const kindUnknown = "failed to find resource referenced by paramKind"
+
+// noParams is a part of the refusal of a policy that knows its paramKind, and finds no parameter in the namespace of the
+// probe. Policies of scenarios that run alone are asked too.
+const noParams = "no params found for policy binding"
 
 // whyUnseen returns why a parameter is probably not seen.
 func whyUnseen(lacks string) string {
