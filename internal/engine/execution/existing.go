@@ -73,7 +73,8 @@ func (c *Case) prepare(ctx context.Context) (end func(context.Context) error, er
 		return end, nil
 	}
 	err = c.asWritten(ctx, c.sandbox.Store(ctx, c.Given[index]), c.Given[index])
-	return func(ctx context.Context) error { return c.sandbox.RemoveStored(ctx, c.Given[index]) }, c.installed(err, fmt.Sprintf("given[%d]", index), c.Given[index])
+	// Uninstall removes it, after the policies of the case: they can refuse that.
+	return end, c.installed(err, fmt.Sprintf("given[%d]", index), c.Given[index])
 }
 
 // subject returns the object that the request of a case of a PolicyTest is for, or nil. It has no more
