@@ -96,7 +96,7 @@ var (
 	// isOdd matches, without underscores, what is a number in YAML 1.1 or 1.2 or for strconv, and not in JSON:
 	// hexadecimal, octal and binary, with a plus or an exponent, without digits before or after the point, infinite or
 	// none.
-	isOdd = regexp.MustCompile(`(?i)^-?\+?(0x[0-9a-f]*\.?[0-9a-f]*(p[-+]?[0-9]+)?|0o[0-7]+|0b[01]+|[0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?)$|^[-+]*\.(inf|nan)$`)
+	isOdd = regexp.MustCompile(`(?i)^-?\+?(0x[0-9a-f]+\.?[0-9a-f]*(p[-+]?[0-9]+)?|0o[0-7]+|0b[01]+|[0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?)$|^[-+]*\.(inf|nan)$`)
 )
 
 func numberForm(raw string) form {
