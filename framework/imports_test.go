@@ -16,7 +16,7 @@ func layers() [][]string {
 	return [][]string{
 		{"docs", "internal/celtext"},
 		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
-		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "internal/apiserver/binaries", "fakes/internal/store"},
+		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer"},
 		{"framework/internal/plugintrace", "internal/rule"},
 		{
@@ -78,7 +78,7 @@ func libraries() map[string][]string {
 		"github.com/invopop/jsonschema":          {}, // tests generate the schemas
 		"github.com/santhosh-tekuri/jsonschema":  {"framework/scenario/internal/document"},
 		"github.com/goccy/go-yaml":               {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
-		"github.com/google/go-containerregistry": {"internal/relay/image"},
+		"github.com/google/go-containerregistry": {"internal/relay"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":         {},
 		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policymutants"},

@@ -13,7 +13,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/owned"
 	"github.com/admissiontest/admissiontest/internal/relay"
-	"github.com/admissiontest/admissiontest/internal/relay/image"
 )
 
 // byService serves the Hooks through a Service in the cluster.
@@ -63,11 +62,11 @@ func (c connection) image(ctx context.Context) (string, error) {
 
 // LoadImage builds the image and loads it into the nodes of a cluster.
 func LoadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (string, error) {
-	built, err := image.Build(ctx, image.Options{Progress: progress})
+	built, err := relay.BuildImage(ctx, relay.ImageOptions{Progress: progress})
 	if err != nil {
 		return "", err
 	}
-	tag, err := image.Tag(built)
+	tag, err := relay.ImageTag(built)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +76,7 @@ func LoadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	archive := filepath.Join(dir, "image.tar")
-	if err := image.WriteTarball(built, tag, archive); err != nil {
+	if err := relay.WriteImage(built, tag, archive); err != nil {
 		return "", err
 	}
 	progress("loading image " + tag + " into kind cluster " + into.Name())

@@ -15,7 +15,8 @@
 //
 //   - The Hook server of this process runs all scripts, Faults and barriers and has the
 //     recordings. TLS ends in it. The pod has no key, no access to the API and no state.
-//     Package image makes its image.
+//     BuildImage makes its image without Docker: the Go toolchain compiles one static binary, and this package writes the
+//     layer. The same source and toolchain give the same image, byte for byte.
 //   - All objects are in one namespace, which has the label apiserver.RunLabel and enforces the
 //     Pod Security Standard "restricted". If Start fails, it returns the reason within a
 //     minute and removes the namespace.

@@ -26,7 +26,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/relay/image"
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
 
@@ -53,16 +52,16 @@ func realConfig(t testing.TB) *rest.Config {
 // loaded builds the image, imports it into all nodes and returns its tag.
 func loaded(t testing.TB, config *rest.Config) string {
 	t.Helper()
-	built, err := image.Build(t.Context(), image.Options{})
+	built, err := BuildImage(t.Context(), ImageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tag, err := image.Tag(built)
+	tag, err := ImageTag(built)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "hooks.tar")
-	if err := image.WriteTarball(built, tag, path); err != nil {
+	if err := WriteImage(built, tag, path); err != nil {
 		t.Fatal(err)
 	}
 	archive, err := os.ReadFile(path)

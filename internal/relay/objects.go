@@ -18,7 +18,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/relay/image"
 )
 
 // NamespacePrefix is the first part of the namespace's name. The ID of the run follows.
@@ -241,7 +240,7 @@ func (s *Service) container() corev1.Container {
 	}
 	return corev1.Container{
 		Name: serviceName, Image: s.options.Image, ImagePullPolicy: s.options.PullPolicy,
-		Command: []string{image.Entrypoint}, Args: args, Ports: ports,
+		Command: []string{entrypointOfRelay}, Args: args, Ports: ports,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsNonRoot: ptr.To(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},

@@ -1,4 +1,4 @@
-package image
+package relay
 
 import (
 	"bytes"
@@ -23,14 +23,14 @@ var ErrNoToolchain = errors.New("no Go toolchain: install one, or use an existin
 const (
 	module  = "github.com/admissiontest/admissiontest"
 	program = module + "/internal/relay/cmd/relay"
-	// Command is the Options.Program of admissiontest itself.
-	Command = module + "/cmd/admissiontest"
+	// ImageOfCommand is the ImageOptions.Program of admissiontest itself.
+	ImageOfCommand = module + "/cmd/admissiontest"
 )
 
 // own reports whether the program is one of this module, which can be compiled everywhere.
-func (o Options) own() bool { return o.Program == "" || o.Program == Command }
+func (o ImageOptions) own() bool { return o.Program == "" || o.Program == ImageOfCommand }
 
-func (o Options) complete() Options {
+func (o ImageOptions) complete() ImageOptions {
 	if o.Arch == "" {
 		o.Arch = runtime.GOARCH
 	}
@@ -44,7 +44,7 @@ func (o Options) complete() Options {
 }
 
 // compile returns the binary and its path in the image.
-func compile(ctx context.Context, options Options) (binary []byte, entrypoint string, err error) {
+func compile(ctx context.Context, options ImageOptions) (binary []byte, entrypoint string, err error) {
 	if _, err := exec.LookPath(options.GoCommand); err != nil {
 		return nil, "", fmt.Errorf("%w (%w)", ErrNoToolchain, err)
 	}
@@ -68,7 +68,7 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	out := filepath.Join(dir, "program")
-	if _, err := run(ctx, options, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out, options.program()); err != nil {
+	if _, err := runGo(ctx, options, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out, options.program()); err != nil {
 		return nil, "", err
 	}
 	if binary, err = os.ReadFile(out); err != nil {
@@ -78,7 +78,7 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 }
 
 // program returns the package of the program.
-func (o Options) program() string {
+func (o ImageOptions) program() string {
 	if o.Program == "" {
 		return program
 	}
@@ -86,17 +86,17 @@ func (o Options) program() string {
 }
 
 // what describes the program, for messages.
-func (o Options) what() string {
+func (o ImageOptions) what() string {
 	if o.Program == "" {
 		return "the program of the relay pod"
 	}
 	return "program " + o.Program
 }
 
-// entrypointOf returns the path of the program in the image. It fails if the module of Options.Dir does not have the
+// entrypointOf returns the path of the program in the image. It fails if the module of ImageOptions.Dir does not have the
 // program.
-func entrypointOf(ctx context.Context, options Options) (string, error) {
-	listed, err := run(ctx, options, "list", "-f", "{{.Name}} {{.ImportPath}}", options.program())
+func entrypointOf(ctx context.Context, options ImageOptions) (string, error) {
+	listed, err := runGo(ctx, options, "list", "-f", "{{.Name}} {{.ImportPath}}", options.program())
 	if err != nil {
 		return "", err
 	}
@@ -109,7 +109,7 @@ func entrypointOf(ctx context.Context, options Options) (string, error) {
 
 // temporaryModule creates a module in a temporary folder that requires this module in the
 // version of this process. It is for use in a folder whose module does not require this one.
-func temporaryModule(ctx context.Context, options Options, cause error) (string, error) {
+func temporaryModule(ctx context.Context, options ImageOptions, cause error) (string, error) {
 	version := ownVersion()
 	if ctx.Err() != nil || version == "" {
 		return "", fmt.Errorf("%w\nrun in a module that requires %s, or use an existing image (--hook-image)", cause, module)
@@ -120,7 +120,7 @@ func temporaryModule(ctx context.Context, options Options, cause error) (string,
 	}
 	options.Dir = dir
 	for _, args := range [][]string{{"mod", "init", "example.invalid/image"}, {"get", options.program() + "@" + version}} {
-		if _, err := run(ctx, options, args...); err != nil {
+		if _, err := runGo(ctx, options, args...); err != nil {
 			_ = os.RemoveAll(dir)
 			return "", err
 		}
@@ -147,8 +147,8 @@ func ownVersion() string {
 	return found.Version
 }
 
-// run runs `go` in Options.Dir and returns its standard output.
-func run(ctx context.Context, options Options, args ...string) ([]byte, error) {
+// runGo runs `go` in ImageOptions.Dir and returns its standard output.
+func runGo(ctx context.Context, options ImageOptions, args ...string) ([]byte, error) {
 	if _, err := owned.TempDir(); err != nil { // go compiles there
 		return nil, err
 	}

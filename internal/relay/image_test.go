@@ -1,4 +1,4 @@
-package image_test
+package relay_test
 
 import (
 	"archive/tar"
@@ -20,15 +20,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/admissiontest/admissiontest/internal/relay/image"
+	"github.com/admissiontest/admissiontest/internal/relay"
 )
 
 // most is the size that no image may exceed.
 const most = 25 << 20
 
-func build(t testing.TB, options image.Options) v1.Image {
+func build(t testing.TB, options relay.ImageOptions) v1.Image {
 	t.Helper()
-	built, err := image.Build(t.Context(), options)
+	built, err := relay.BuildImage(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func build(t testing.TB, options image.Options) v1.Image {
 }
 
 func TestBuild(t *testing.T) {
-	built := build(t, image.Options{})
+	built := build(t, relay.ImageOptions{})
 	config, err := built.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestBuild(t *testing.T) {
 	if needed, err := binary.ImportedLibraries(); len(needed) > 0 || err != nil || binary.Section(".interp") != nil {
 		t.Errorf("the binary is not static: it needs %v, error %v", needed, err)
 	}
-	again, err := image.Build(t.Context(), image.Options{})
+	again, err := relay.BuildImage(t.Context(), relay.ImageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestBuildOfAnotherProgram(t *testing.T) {
 			}
 		})
 	}
-	options := image.Options{Program: ".", Dir: dir}
+	options := relay.ImageOptions{Program: ".", Dir: dir}
 	built := build(t, options)
 	if diff := cmp.Diff([]string{"Guard"}, contents(t, built, filepath.Join(t.TempDir(), "program"))); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -95,20 +95,20 @@ func TestBuildOfAnotherProgram(t *testing.T) {
 	if err != nil || len(config.Config.Entrypoint) != 1 || config.Config.Entrypoint[0] != "/Guard" || len(config.Config.Labels) > 0 {
 		t.Errorf("configuration: %+v, %v", config, err)
 	}
-	tag, err := image.Tag(built)
+	tag, err := relay.ImageTag(built)
 	if err != nil || !strings.HasPrefix(tag, "localhost/guard:") {
 		t.Errorf("Tag = %q, %v", tag, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("other"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if other, err := image.Tag(build(t, options)); err != nil || other == tag {
+	if other, err := relay.ImageTag(build(t, options)); err != nil || other == tag {
 		t.Errorf("with another embedded file: Tag = %q, %v; want another", other, err)
 	}
 	for program, want := range map[string]string{"./library": "want a program, package main", "./none": "none"} {
 		t.Run(program, func(t *testing.T) {
 			options.Program = program
-			if _, err := image.Build(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := relay.BuildImage(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("Build of %s = %v; want a part %q", program, err, want)
 			}
 		})
@@ -150,7 +150,7 @@ func TestOtherArchitecture(t *testing.T) {
 	}
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
-			built := build(t, image.Options{Arch: arch})
+			built := build(t, relay.ImageOptions{Arch: arch})
 			if config, err := built.ConfigFile(); err != nil || config.Architecture != arch {
 				t.Errorf("got %v and %v, want %s", config, err, arch)
 			}
@@ -159,14 +159,14 @@ func TestOtherArchitecture(t *testing.T) {
 }
 
 func TestTarballAndTag(t *testing.T) {
-	built := build(t, image.Options{})
-	tag, err := image.Tag(built)
+	built := build(t, relay.ImageOptions{})
+	tag, err := relay.ImageTag(built)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "hooks.tar")
-	if err := image.WriteTarball(built, tag, path); err != nil {
+	if err := relay.WriteImage(built, tag, path); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
@@ -186,7 +186,7 @@ func TestTarballAndTag(t *testing.T) {
 	if other, _ := read.ConfigName(); one != other {
 		t.Errorf("read back %s, want %s", other, one)
 	}
-	if image.WriteTarball(built, "not a tag", path) == nil || image.WriteTarball(built, tag, filepath.Join(dir, "none", "x.tar")) == nil {
+	if relay.WriteImage(built, "not a tag", path) == nil || relay.WriteImage(built, tag, filepath.Join(dir, "none", "x.tar")) == nil {
 		t.Error("wrote to a bad tag or folder")
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
@@ -198,8 +198,8 @@ func TestPush(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	built := build(t, image.Options{})
-	pushed, err := image.Push(t.Context(), built, address+"/team/hooks:v1")
+	built := build(t, relay.ImageOptions{})
+	pushed, err := relay.PushImage(t.Context(), built, address+"/team/hooks:v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestPush(t *testing.T) {
 	}
 	for _, bad := range []string{"UPPER/x", "localhost:1/hooks:v1"} {
 		t.Run(bad, func(t *testing.T) {
-			if _, err := image.Push(t.Context(), built, bad); err == nil || !strings.Contains(err.Error(), "push image") {
+			if _, err := relay.PushImage(t.Context(), built, bad); err == nil || !strings.Contains(err.Error(), "push image") {
 				t.Errorf("push to %s: got %v", bad, err)
 			}
 		})
@@ -229,9 +229,9 @@ func TestPush(t *testing.T) {
 }
 
 func TestNoToolchain(t *testing.T) {
-	_, err := image.Build(t.Context(), image.Options{GoCommand: "no-such-go"})
-	if !errors.Is(err, image.ErrNoToolchain) || !strings.Contains(err.Error(), "--hook-image") {
-		t.Errorf("got %v, want %v", err, image.ErrNoToolchain)
+	_, err := relay.BuildImage(t.Context(), relay.ImageOptions{GoCommand: "no-such-go"})
+	if !errors.Is(err, relay.ErrNoToolchain) || !strings.Contains(err.Error(), "--hook-image") {
+		t.Errorf("got %v, want %v", err, relay.ErrNoToolchain)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestOtherModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOPROXY", "off")
-	_, err := image.Build(t.Context(), image.Options{Dir: dir})
+	_, err := relay.BuildImage(t.Context(), relay.ImageOptions{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "--hook-image") {
 		t.Errorf("got %v, want an error with what to do", err)
 	}
@@ -250,14 +250,14 @@ func TestOtherModule(t *testing.T) {
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := image.Build(ctx, image.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := relay.BuildImage(ctx, relay.ImageOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
 
 func BenchmarkBuildWarm(b *testing.B) {
-	build(b, image.Options{})
+	build(b, relay.ImageOptions{})
 	for b.Loop() {
-		build(b, image.Options{})
+		build(b, relay.ImageOptions{})
 	}
 }

@@ -1,4 +1,4 @@
-package image
+package relay
 
 import (
 	"archive/tar"
@@ -21,37 +21,37 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Options configure an image. The zero value is the program of the relay pod, for Linux with
+// ImageOptions configure an image. The zero value is the program of the relay pod, for Linux with
 // this machine's architecture.
-type Options struct {
+type ImageOptions struct {
 	// Program is the package of the program, as an argument of go build in Dir: ".", or an
-	// import path. Empty means the program of the relay pod; Command is admissiontest itself.
+	// import path. Empty means the program of the relay pod; ImageOfCommand is admissiontest itself.
 	Program string
 	// Arch is the architecture, as in GOARCH. Empty means this machine's.
 	Arch string
 	// GoCommand is the path of `go`. Empty means the one in PATH.
 	GoCommand string
 	// Dir is a folder in the Go module that has Program or requires this module; see
-	// Build. Empty means the working directory.
+	// BuildImage. Empty means the working directory.
 	Dir string
 	// Progress receives one line for each step. Nil discards the lines.
 	Progress func(string)
 }
 
-// User is the user and group of the image. It is not root.
-const User = "65532:65532"
+// imageUser is the user and group of the image. It is not root.
+const imageUser = "65532:65532"
 
-// Entrypoint is the path of the binary in the image of the relay pod. For another program, it
+// entrypointOfRelay is the path of the binary in the image of the relay pod. For another program, it
 // is the last element of the package's path.
-const Entrypoint = "/relay"
+const entrypointOfRelay = "/relay"
 
 // epoch returns the creation time of all files in the image, so that it is reproducible.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
-// Build makes the image. A program of this module is compiled from this module: in
-// the version that the module of Options.Dir requires; or, if that module does not require it,
+// BuildImage makes the image. A program of this module is compiled from this module: in
+// the version that the module of ImageOptions.Dir requires; or, if that module does not require it,
 // in the version of this process. The error is an ErrNoToolchain if there is no `go`.
-func Build(ctx context.Context, options Options) (v1.Image, error) {
+func BuildImage(ctx context.Context, options ImageOptions) (v1.Image, error) {
 	options = options.complete()
 	binary, entrypoint, err := compile(ctx, options)
 	if err != nil {
@@ -91,7 +91,7 @@ func layerOf(binary []byte, entrypoint string) (v1.Layer, error) {
 }
 
 // configOf returns the configuration of an image that has its layers.
-func configOf(built v1.Image, entrypoint string, options Options) *v1.ConfigFile {
+func configOf(built v1.Image, entrypoint string, options ImageOptions) *v1.ConfigFile {
 	config := &v1.ConfigFile{}
 	if found, err := built.ConfigFile(); err == nil {
 		config = found.DeepCopy()
@@ -99,10 +99,10 @@ func configOf(built v1.Image, entrypoint string, options Options) *v1.ConfigFile
 	config.OS, config.Architecture = "linux", options.Arch
 	config.Created = v1.Time{Time: epoch()}
 	config.Config = v1.Config{
-		User: User, Entrypoint: []string{entrypoint}, WorkingDir: "/",
+		User: imageUser, Entrypoint: []string{entrypoint}, WorkingDir: "/",
 	}
 	title, description := "admissiontest hooks", "Forwards the webhook calls of an API server to a run of admissiontest"
-	if options.Program == Command {
+	if options.Program == ImageOfCommand {
 		title, description = "admissiontest", "Tests the admission of an API server"
 	}
 	if options.own() {
@@ -114,9 +114,9 @@ func configOf(built v1.Image, entrypoint string, options Options) *v1.ConfigFile
 	return config
 }
 
-// Tag returns a reference for an image that is loaded into nodes and not pushed. It has no
+// ImageTag returns a reference for an image that is loaded into nodes and not pushed. It has no
 // registry, and its tag is a prefix of the digest.
-func Tag(built v1.Image) (string, error) {
+func ImageTag(built v1.Image) (string, error) {
 	digest, err := built.Digest()
 	if err != nil {
 		return "", fmt.Errorf("tag image: %w", err)
@@ -126,16 +126,16 @@ func Tag(built v1.Image) (string, error) {
 		return "", fmt.Errorf("tag image: %w", err)
 	}
 	title := "admissiontest-hooks"
-	if entrypoint := config.Config.Entrypoint; len(entrypoint) > 0 && entrypoint[0] != Entrypoint {
+	if entrypoint := config.Config.Entrypoint; len(entrypoint) > 0 && entrypoint[0] != entrypointOfRelay {
 		title = strings.ToLower(path.Base(entrypoint[0]))
 	}
 	return "localhost/" + title + ":" + digest.Hex[:12], nil
 }
 
-// WriteTarball writes an image in the format of `docker save`, for example for `kind load
+// WriteImage writes an image in the format of `docker save`, for example for `kind load
 // image-archive` or `ctr images import`. The tag is the reference of the image. The file is
 // written atomically.
-func WriteTarball(built v1.Image, tag, path string) error {
+func WriteImage(built v1.Image, tag, path string) error {
 	reference, err := name.NewTag(tag, name.WeakValidation)
 	if err != nil {
 		return fmt.Errorf("write tarball: %w: want NAME:TAG", err)
@@ -161,9 +161,9 @@ func WriteTarball(built v1.Image, tag, path string) error {
 	return nil
 }
 
-// Push pushes an image to a registry, with the credentials of `docker login`, and returns the
+// PushImage pushes an image to a registry, with the credentials of `docker login`, and returns the
 // reference with the digest.
-func Push(ctx context.Context, built v1.Image, ref string) (string, error) {
+func PushImage(ctx context.Context, built v1.Image, ref string) (string, error) {
 	reference, err := name.ParseReference(ref)
 	if err != nil {
 		return "", fmt.Errorf("push image: %w: want REGISTRY/NAME:TAG", err)
