@@ -38,7 +38,7 @@ type Options struct {
 	Config *rest.Config
 	// Run is the ID of the run, as in apiserver.Options.
 	Run string
-	// Image is the reference of an image that package image made.
+	// Image is the reference of an image that BuildImage made.
 	Image string
 	// PullPolicy decides when nodes pull the image. Empty means IfNotPresent, which also
 	// works for an image that was loaded into the nodes.

@@ -1,5 +1,6 @@
 // Package selection finds the scenarios that the arguments of a command name, and keeps those
-// that a filter asks for.
+// that a filter asks for. It has the profiles, the named sets of requirements that an API server can claim, and judges
+// such claims.
 package selection
 
 import (

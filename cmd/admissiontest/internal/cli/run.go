@@ -21,7 +21,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/policymutants"
-	"github.com/admissiontest/admissiontest/internal/profile"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
@@ -174,8 +173,8 @@ func groupFlags(command *cobra.Command) {
 // addOwn adds the flags that only run has.
 func (f *runFlags) addOwn(command *cobra.Command) {
 	set := command.Flags()
-	set.StringVar(&f.profile, "profile", "", "run the requirements of a profile, and say whether the API server conforms to it: "+strings.Join(profile.Names(), ", "))
-	flags.Complete(command, "profile", profile.Names()...)
+	set.StringVar(&f.profile, "profile", "", "run the requirements of a profile, and say whether the API server conforms to it: "+strings.Join(selection.ProfileNames(), ", "))
+	flags.Complete(command, "profile", selection.ProfileNames()...)
 	set.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
 	set.StringVar(&f.knownFailing, "known-failing", "", "YAML file with a line NAME: REASON for each scenario that is known to fail; if one of them passes, the run fails")
 	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(flags.ImplementationKeys(), ", "))
@@ -218,18 +217,18 @@ type plan struct {
 	implementation *framework.Implementation
 	shard          *report.Shard
 	// profile is that of --profile, or nil.
-	profile *profile.Profile
+	profile *selection.Profile
 }
 
 // claimed returns the profile of --profile, or nil, and the arguments that select its scenarios.
-func (f *runFlags) claimed(args []string) (*profile.Profile, []string, error) {
+func (f *runFlags) claimed(args []string) (*selection.Profile, []string, error) {
 	if f.profile == "" {
 		return nil, args, nil
 	}
 	if len(args) > 0 {
 		return nil, nil, exit.Usagef("--profile %s cannot be combined with %q: it selects the scenarios", f.profile, args[0])
 	}
-	found, err := profile.Named(f.profile)
+	found, err := selection.ProfileNamed(f.profile)
 	if err != nil {
 		return nil, nil, exit.Usagef("--profile: %w", err)
 	}

@@ -1,5 +1,4 @@
-// Package profile has the named sets of requirements that an API server can claim, and judges such claims.
-package profile
+package selection
 
 import (
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
@@ -26,8 +24,8 @@ type Profile struct {
 	NodeLess bool
 }
 
-// All returns the profiles.
-func All() []Profile {
+// Profiles returns the profiles.
+func Profiles() []Profile {
 	webhooks := []string{
 		"order", "reinvocation", "match", "matchconditions", "selectors", "equivalence", "failurepolicy", "timeout", "patch", "response", "wire", "warning",
 		"client", "dryrun", "subresource", "createupdate", "delete", "exemption", "audit.*", "config.webhooks.*", "metrics.*webhooks",
@@ -61,28 +59,28 @@ func All() []Profile {
 	}
 }
 
-// Names returns the names of the profiles.
-func Names() []string {
+// ProfileNames returns the names of the profiles.
+func ProfileNames() []string {
 	var names []string
-	for _, p := range All() {
+	for _, p := range Profiles() {
 		names = append(names, p.Name)
 	}
 	return names
 }
 
-// Named returns the profile of a name. The error has a suggestion.
-func Named(name string) (Profile, error) {
-	for _, p := range All() {
+// ProfileNamed returns the profile of a name. The error has a suggestion.
+func ProfileNamed(name string) (Profile, error) {
+	for _, p := range Profiles() {
 		if p.Name == name {
 			return p, nil
 		}
 	}
-	return Profile{}, fmt.Errorf("there is no profile %q: want one of %s%s", name, strings.Join(Names(), ", "), suggest.DidYouMean(name, Names()))
+	return Profile{}, fmt.Errorf("there is no profile %q: want one of %s%s", name, strings.Join(ProfileNames(), ", "), suggest.DidYouMean(name, ProfileNames()))
 }
 
 // Of returns the scenarios of the profile, for all minor versions.
 func (p Profile) Of(catalogue []scenario.Scenario) ([]scenario.Scenario, error) {
-	selected, err := selection.Select(catalogue, p.Selects, selection.Filter{})
+	selected, err := Select(catalogue, p.Selects, Filter{})
 	if err != nil {
 		return nil, fmt.Errorf("profile %s: %w", p.Name, err)
 	}

@@ -1,4 +1,4 @@
-package profile_test
+package selection_test
 
 import (
 	"fmt"
@@ -13,13 +13,12 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
-	"github.com/admissiontest/admissiontest/internal/profile"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
-func catalogue(t *testing.T) []scenario.Scenario {
+func whole(t *testing.T) []scenario.Scenario {
 	t.Helper()
 	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 	if err != nil {
@@ -30,9 +29,9 @@ func catalogue(t *testing.T) []scenario.Scenario {
 
 // Every requirement of the catalogue is in a profile, and every pattern of a profile matches some.
 func TestEveryRequirementIsInAProfile(t *testing.T) {
-	all := catalogue(t)
+	all := whole(t)
 	in := map[string]bool{}
-	for _, p := range profile.All() {
+	for _, p := range selection.Profiles() {
 		t.Run(p.Name, func(t *testing.T) {
 			selected, err := p.Of(all)
 			if err != nil {
@@ -65,7 +64,7 @@ func TestEveryRequirementIsInAProfile(t *testing.T) {
 // docs/conformance.md lists the profiles.
 func TestDocumentation(t *testing.T) {
 	text := "| profile | an API server can claim it if |\n|---|---|\n"
-	for _, p := range profile.All() {
+	for _, p := range selection.Profiles() {
 		text += fmt.Sprintf("| `%s` | %s |\n", p.Name, p.About)
 	}
 	document, err := os.ReadFile("../../docs/conformance.md")
@@ -76,13 +75,13 @@ func TestDocumentation(t *testing.T) {
 
 // The newest minor is that of the default server.
 func TestNewestMinors(t *testing.T) {
-	if newest := profile.NewestMinors()[0]; !strings.HasPrefix(binaries.DefaultVersion, newest+".") {
+	if newest := selection.NewestMinors()[0]; !strings.HasPrefix(binaries.DefaultVersion, newest+".") {
 		t.Errorf("newest minor %s, the default server is %s", newest, binaries.DefaultVersion)
 	}
 }
 
 func TestUnknownProfile(t *testing.T) {
-	if _, err := profile.Named("webhook"); err == nil || !strings.Contains(err.Error(), `did you mean "webhooks"?`) {
+	if _, err := selection.ProfileNamed("webhook"); err == nil || !strings.Contains(err.Error(), `did you mean "webhooks"?`) {
 		t.Errorf("Named: %v", err)
 	}
 }
@@ -122,7 +121,7 @@ func TestJudge(t *testing.T) {
 			if strings.HasPrefix(name, "no MUST") {
 				all = all[1:2]
 			}
-			p, err := profile.Named("aggregated")
+			p, err := selection.ProfileNamed("aggregated")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,13 +131,13 @@ func TestJudge(t *testing.T) {
 				t.Fatalf("claim (-want +got), %v:\n%s", err, diff)
 			}
 			r.Claim = &got
-			if problems, err := profile.Verify(r, all); len(problems) > 0 || err != nil {
+			if problems, err := selection.Verify(r, all); len(problems) > 0 || err != nil {
 				t.Errorf("Verify: %q, %v", problems, err)
 			}
 			better := got
 			better.Passed++
 			r.Claim = &better
-			if problems, _ := profile.Verify(r, all); len(problems) != 1 || !strings.HasPrefix(problems[0], "claim: ") {
+			if problems, _ := selection.Verify(r, all); len(problems) != 1 || !strings.HasPrefix(problems[0], "claim: ") {
 				t.Errorf("Verify of a claim that does not follow: %q", problems)
 			}
 		})
@@ -147,7 +146,7 @@ func TestJudge(t *testing.T) {
 
 // Outcomes that are not of the catalogue.
 func TestVerify(t *testing.T) {
-	all := catalogue(t)
+	all := whole(t)
 	first := all[0]
 	for name, test := range map[string]struct {
 		outcome report.Outcome
@@ -159,14 +158,14 @@ func TestVerify(t *testing.T) {
 		"as in the catalogue": {report.Outcome{Name: first.Metadata.Name, Level: first.Spec.Level, Requirement: first.Spec.Requirement}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			problems, err := profile.Verify(report.Report{Outcomes: []report.Outcome{test.outcome}}, all)
+			problems, err := selection.Verify(report.Report{Outcomes: []report.Outcome{test.outcome}}, all)
 			if err != nil || (len(problems) > 0) != (test.want != "") || !strings.Contains(strings.Join(problems, "\n"), test.want) {
 				t.Errorf("Verify = %q, %v; want %q", problems, err, test.want)
 			}
 		})
 	}
 	unknown := report.Report{Claim: &report.Claim{Profile: "webhook"}}
-	if problems, err := profile.Verify(unknown, all); err != nil || len(problems) != 1 {
+	if problems, err := selection.Verify(unknown, all); err != nil || len(problems) != 1 {
 		t.Errorf("a claim to an unknown profile: %q, %v", problems, err)
 	}
 }

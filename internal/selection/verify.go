@@ -1,4 +1,4 @@
-package profile
+package selection
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func Verify(r report.Report, catalogue []scenario.Scenario) ([]string, error) {
 	if r.Claim == nil {
 		return problems, nil
 	}
-	claimed, err := Named(r.Claim.Profile)
+	claimed, err := ProfileNamed(r.Claim.Profile)
 	if err != nil {
 		return append(problems, fmt.Sprintf("claim: %v", err)), nil
 	}

@@ -1,4 +1,4 @@
-package profile
+package selection
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/selection"
 )
 
 // NewestMinors are the newest minor versions of Kubernetes that the catalogue supports. Only for
@@ -41,7 +40,7 @@ func (p Profile) Judge(r report.Report, catalogue []scenario.Scenario) (report.C
 	missing := map[string]int{}
 	hasMust := slices.ContainsFunc(required, func(s scenario.Scenario) bool { return s.Spec.Level == framework.Must })
 	for _, s := range scenario.Cases(required) {
-		if selection.OtherMinor(s, r.Target.ServerVersion) != "" {
+		if OtherMinor(s, r.Target.ServerVersion) != "" {
 			continue
 		}
 		claim.Requirements++
