@@ -2,17 +2,15 @@ package reach
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	clientcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	listersv1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -46,9 +44,7 @@ type Params struct {
 	Objects []map[string]any
 }
 
-// namespaceLookup is the namespace of a request, or why the namespace is not known. The predicates
-// of k8s.io/apiserver get a namespace from a lister and then from a client: the types below
-// implement both.
+// namespaceLookup is the namespace of a request, or why the namespace is not known.
 type namespaceLookup struct {
 	known *corev1.Namespace // nil if the namespace does not exist
 	err   error
@@ -64,40 +60,22 @@ func (n namespaceLookup) get(name string) (*corev1.Namespace, error) {
 	return n.known, nil
 }
 
+// namespaceLister is the lister of the predicates of k8s.io/apiserver. A predicate asks a client about a namespace
+// that a lister does not find: there is none here, so the lister returns another error, errNoNamespace.
 type namespaceLister struct {
 	listersv1.NamespaceLister
 	lookup namespaceLookup
 }
 
+var errNoNamespace = errors.New("there is no such namespace")
+
 // Get implements NamespaceLister.
-func (l namespaceLister) Get(name string) (*corev1.Namespace, error) { return l.lookup.get(name) }
-
-type kubernetesClient struct {
-	kubernetes.Interface
-	lookup namespaceLookup
-}
-
-// CoreV1 implements kubernetes.Interface.
-func (c kubernetesClient) CoreV1() clientcorev1.CoreV1Interface { return coreClient{lookup: c.lookup} }
-
-type coreClient struct {
-	clientcorev1.CoreV1Interface
-	lookup namespaceLookup
-}
-
-// Namespaces implements CoreV1Interface.
-func (c coreClient) Namespaces() clientcorev1.NamespaceInterface {
-	return namespaceClient{lookup: c.lookup}
-}
-
-type namespaceClient struct {
-	clientcorev1.NamespaceInterface
-	lookup namespaceLookup
-}
-
-// Get implements NamespaceInterface.
-func (c namespaceClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Namespace, error) {
-	return c.lookup.get(name)
+func (l namespaceLister) Get(name string) (*corev1.Namespace, error) {
+	found, err := l.lookup.get(name)
+	if apierrors.IsNotFound(err) {
+		return nil, errNoNamespace
+	}
+	return found, err
 }
 
 // objectInterfaces implements the methods of admission.ObjectInterfaces that the predicates for

@@ -8,6 +8,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -218,9 +219,11 @@ func (e *explanation) matchNamespace(c criteria, attributes admission.Attributes
 	if invalid == nil && !selector.Empty() && e.request.NotKnown != "" && comparesObject(attributes) {
 		return &whyNot{unknown: "the namespace is not known, whose labels the namespaceSelector compares: " + e.request.NotKnown}
 	}
-	matcher := &namespace.Matcher{NamespaceLister: namespaceLister{lookup: e.lookup}, Client: kubernetesClient{lookup: e.lookup}}
+	matcher := &namespace.Matcher{NamespaceLister: namespaceLister{lookup: e.lookup}}
 	is, err := matcher.MatchNamespaceSelector(c, attributes)
 	switch {
+	case err != nil && invalid == nil && e.lookup == (namespaceLookup{}) && !comparesObject(attributes): // errNoNamespace
+		return &whyNot{err: apierrors.NewNotFound(namespacesResource(), attributes.GetNamespace())}
 	case err != nil && e.lookup.err != nil:
 		return &whyNot{unknown: fmt.Sprintf("namespace %q is not known: %v", attributes.GetNamespace(), e.lookup.err)}
 	case err != nil:

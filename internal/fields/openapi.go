@@ -21,16 +21,7 @@ func InDocument(document map[string]any, kind schema.GroupVersionKind, path []an
 // ListsBeside returns the names of the other lists in the object that has a list of a kind, whose items can have all
 // fields of an item: initContainers and ephemeralContainers for spec.containers.
 func ListsBeside(document map[string]any, kind schema.GroupVersionKind, list []any, item map[string]any) []string {
-	d, at := schemaOf(document, kind)
-	for _, step := range list[:len(list)-1] {
-		at = d.resolve(at)
-		properties, _ := at["properties"].(map[string]any)
-		if name, isName := step.(string); isName {
-			at, _ = properties[name].(map[string]any)
-		} else {
-			at, _ = at["items"].(map[string]any)
-		}
-	}
+	d, at := schemaAt(document, kind, list[:len(list)-1])
 	properties, _ := d.resolve(at)["properties"].(map[string]any)
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
