@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 )
 
 // placeholders checks the placeholders of a spec where they are replaced. A CustomResourceDefinition that
@@ -43,7 +42,7 @@ func (c *checker) placeholdersIn(n *document.Node) {
 
 // placeholdersOf checks the placeholders in a string. No error shows a string of another file.
 func (c *checker) placeholdersOf(text string, at *document.Node) {
-	for _, name := range placeholder.Names(text) {
+	for _, name := range placeholdersIn(text) {
 		known, expected, hint := c.placeholder(name)
 		if known {
 			continue
@@ -83,7 +82,7 @@ func (c *checker) placeholder(name string) (known bool, expected, hint string) {
 		rest, _, _ = strings.Cut(rest, ".")
 		names, expected, none = slices.Collect(maps.Keys(c.ids)), "the id of a step", "no step has one"
 	default:
-		return false, "one of " + placeholder.Known, document.DidYouMean(name, whole)
+		return false, "one of " + knownPlaceholders, document.DidYouMean(name, whole)
 	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	return slices.Contains(names, rest), expected, document.SuggestOrList(rest, names, none)

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
-
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
@@ -195,7 +193,7 @@ func (s *serverFiles) file(file *serverFile) {
 		fail(problem.At, "cannot be checked: "+problem.Message, problem.Hint)
 	}
 	if text, _ := file.node.Plain().(string); file.inStep {
-		for _, name := range placeholder.Names(text) {
+		for _, name := range placeholdersIn(text) {
 			if strings.HasPrefix(name, "steps.") {
 				fail(document.At("", 1, 1), fmt.Sprintf("has the placeholder $(%s), and is read as configuration; expected text that is known before the run", name), "")
 			}

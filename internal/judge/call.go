@@ -76,7 +76,7 @@ func (c comparison) viewOf(call framework.Call) map[string]any {
 		"proto":   call.Proto,
 	}
 	if call.Protocols != nil {
-		seen["protocols"] = anys(call.Protocols)
+		seen["protocols"] = list(call.Protocols)
 	}
 	for name, text := range map[string]string{
 		"serverName": call.ServerName, "clientCertificate": call.ClientCertificate, "connection": call.Connection,
@@ -102,14 +102,6 @@ func (c comparison) viewOf(call framework.Call) map[string]any {
 		seen["latencyMillis"] = float64(call.Finished.Sub(call.Started).Microseconds()) / 1000
 	}
 	return c.secrets.Fields(seen)
-}
-
-func anys(texts []string) []any {
-	list := make([]any, 0, len(texts))
-	for _, text := range texts {
-		list = append(list, text)
-	}
-	return list
 }
 
 // firsts returns the first value for each name.

@@ -1,5 +1,7 @@
 package match
 
+import "slices"
+
 // Assign assigns different actual values to as many expected ones as possible, by
 // index. It returns the index of the actual value for each expected one, or -1. If
 // several assignments have the same size, the result depends only on the order. It
@@ -7,7 +9,7 @@ package match
 func Assign(expected, actual int, fits func(expected, actual int) bool) []int {
 	assignment := assignment{
 		fits:   make([][]bool, expected),
-		holder: filled(actual),
+		holder: slices.Repeat([]int{-1}, actual),
 	}
 	for e := range expected {
 		assignment.fits[e] = make([]bool, actual)
@@ -18,7 +20,7 @@ func Assign(expected, actual int, fits func(expected, actual int) bool) []int {
 	for e := range expected {
 		assignment.assign(e, make([]bool, actual))
 	}
-	result := filled(expected)
+	result := slices.Repeat([]int{-1}, expected)
 	for a, e := range assignment.holder {
 		if e >= 0 {
 			result[e] = a
@@ -45,12 +47,4 @@ func (s *assignment) assign(e int, tried []bool) bool {
 		}
 	}
 	return false
-}
-
-func filled(length int) []int {
-	indices := make([]int, length)
-	for i := range indices {
-		indices[i] = -1
-	}
-	return indices
 }

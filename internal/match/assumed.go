@@ -1,5 +1,10 @@
 package match
 
+import (
+	"maps"
+	"slices"
+)
+
 // Assumption is a field of an expectation whose name can be wrong without a difference: the expectation
 // holds if there is no such field, or it is below $not.
 type Assumption struct {
@@ -28,7 +33,7 @@ func (s *assumptions) in(expected any, at Assumption, negated bool) {
 			s.operator(operation{name, argument}, at.operator(name), negated)
 			return
 		}
-		for _, key := range sortedKeys(want) {
+		for _, key := range slices.Sorted(maps.Keys(want)) {
 			here := Assumption{at.Written.with(key), at.Field.with(key)}
 			if negated || (Matcher{}).holds(want[key], Absent{}) {
 				*s = append(*s, here)

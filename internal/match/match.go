@@ -3,6 +3,7 @@ package match
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -91,11 +92,11 @@ func (m Matcher) mapping(want map[string]any, actual any, path string) []Differe
 		return m.differ(path, m.Show(want), actual)
 	}
 	var found []Difference
-	for _, key := range sortedKeys(want) {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
 		found = append(found, m.differences(want[key], field(got, key), Key(path, key))...)
 	}
 	if m.exact {
-		for _, key := range sortedKeys(got) {
+		for _, key := range slices.Sorted(maps.Keys(got)) {
 			if _, ok := want[key]; !ok {
 				found = append(found, m.differ(Key(path, key), "no such field, because $exact does not list it", got[key])...)
 			}
@@ -162,15 +163,6 @@ func scalarsEqual(want, got any) bool {
 	default:
 		return false
 	}
-}
-
-func sortedKeys(mapping map[string]any) []string {
-	keys := make([]string, 0, len(mapping))
-	for key := range mapping {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Equal reports whether two values are the same JSON value. Numbers are compared by

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -169,7 +171,7 @@ func (m Matcher) inJSON(want, actual any, path string) []Difference {
 // entries returns a map as a list of {key, value}, in the order of the keys.
 func entries(mapping map[string]any) []any {
 	list := make([]any, 0, len(mapping))
-	for _, key := range sortedKeys(mapping) {
+	for _, key := range slices.Sorted(maps.Keys(mapping)) {
 		list = append(list, map[string]any{"key": key, "value": mapping[key]})
 	}
 	return list

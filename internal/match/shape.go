@@ -2,11 +2,9 @@ package match
 
 import (
 	"cmp"
-	"encoding"
 	"encoding/json"
 	"fmt"
 	"math"
-	"reflect"
 )
 
 // shape converts a value to its JSON form, one level deep: nil, bool, string, a
@@ -25,31 +23,8 @@ func shape(value any) any {
 			return nil
 		}
 		return value
-	case json.Marshaler, encoding.TextMarshaler, []byte:
+	default:
 		return encoded(value)
-	default:
-		return reflected(reflect.ValueOf(value))
-	}
-}
-
-// reflected converts a value of any other Go type.
-func reflected(value reflect.Value) any {
-	switch value.Kind() {
-	case reflect.Bool:
-		return value.Bool()
-	case reflect.String:
-		return value.String()
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return value.Int()
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return json.Number(fmt.Sprint(value.Uint()))
-	case reflect.Pointer:
-		if value.IsNil() {
-			return nil
-		}
-		return shape(value.Elem().Interface())
-	default:
-		return encoded(value.Interface())
 	}
 }
 

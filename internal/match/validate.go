@@ -2,6 +2,8 @@ package match
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/internal/suggest"
@@ -54,7 +56,7 @@ func validate(expected any, path Path) *OperatorError {
 		if name, argument, ok := Operator(value); ok {
 			return validateOperator(operation{name, argument}, path)
 		}
-		for _, key := range sortedKeys(value) {
+		for _, key := range slices.Sorted(maps.Keys(value)) {
 			if LooksLikeOperator(key) {
 				return &OperatorError{Path: path, Operator: key, Problem: fmt.Sprintf(
 					"an operator must be the only key of its map; this map has %d keys", len(value))}
@@ -119,7 +121,7 @@ func rangeProblem(argument any) string {
 	if !ok || len(bounds) == 0 {
 		return "expected a map with atLeast, atMost or both, got " + show(argument)
 	}
-	for _, key := range sortedKeys(bounds) {
+	for _, key := range slices.Sorted(maps.Keys(bounds)) {
 		if key != boundAtLeast && key != boundAtMost {
 			return fmt.Sprintf("expected only atLeast and atMost, got %q", key)
 		}

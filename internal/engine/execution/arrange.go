@@ -13,7 +13,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/explain"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -99,7 +98,7 @@ func (c *Case) stepNotServed() error {
 func (c *Case) granted() []framework.Request {
 	var out []framework.Request
 	for _, raw := range c.Scenario.Spec.When {
-		step, err := placeholder.Replace(raw, c.lookup)
+		step, err := scenario.Replace(raw, c.lookup)
 		if err != nil || step.As == nil || !c.Scenario.IsPolicyTest() {
 			continue
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/explain"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/redact"
@@ -156,9 +155,9 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 			"hooks.caBundle": base64.StdEncoding.EncodeToString(at.CABundle),
 		}
 	}
-	c.Unseen = options.Unseen.Named(func(name string) (string, error) { return placeholder.Replace(name, c.lookup) })
+	c.Unseen = options.Unseen.Named(func(name string) (string, error) { return scenario.Replace(name, c.lookup) })
 	var err error
-	if c.namespaces, err = placeholder.Replace(s.Spec.Namespaces, c.lookup); err != nil {
+	if c.namespaces, err = scenario.Replace(s.Spec.Namespaces, c.lookup); err != nil {
 		return nil, fmt.Errorf("read namespaces: %w", err)
 	}
 	if c.Given, err = c.substituteGiven(s.Spec.Given); err != nil {
@@ -167,7 +166,7 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 	for _, manifest := range c.Given {
 		c.secrets.Add(manifest)
 	}
-	hooks, err := placeholder.Replace(s.Spec.Hooks, c.lookup)
+	hooks, err := scenario.Replace(s.Spec.Hooks, c.lookup)
 	if err != nil {
 		return nil, fmt.Errorf("read hooks: %w", err)
 	}
@@ -237,7 +236,7 @@ func (c *Case) Foreign() error {
 		return nil
 	}
 	return requests.EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error {
-		step, err := placeholder.Replace(raw, c.lookup)
+		step, err := scenario.Replace(raw, c.lookup)
 		if err != nil {
 			return nil //nolint:nilerr // a placeholder of a result is not known yet
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
@@ -37,7 +36,7 @@ func (c *Case) Installed() []map[string]any {
 // they are known before it runs.
 func (c *Case) Requests() (given, steps []framework.Request) {
 	s := c.Scenario
-	spec, err := placeholder.Replace(s.Spec, func(name string) (any, bool) {
+	spec, err := scenario.Replace(s.Spec, func(name string) (any, bool) {
 		if value, ok := c.lookup(name); ok {
 			return value, true
 		}
@@ -83,7 +82,7 @@ func (c *Case) subject() map[string]any {
 	if !c.Scenario.IsPolicyTest() || len(c.Scenario.Spec.When) == 0 {
 		return nil
 	}
-	step, err := placeholder.Replace(c.Scenario.Spec.When[len(c.Scenario.Spec.When)-1], c.lookup)
+	step, err := scenario.Replace(c.Scenario.Spec.When[len(c.Scenario.Spec.When)-1], c.lookup)
 	if err != nil {
 		return nil // carrying it out reports the error
 	}

@@ -2,10 +2,10 @@ package execution
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
@@ -33,7 +33,7 @@ func (c *Case) lookup(name string) (any, bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return placeholder.Walk(c.results, path)
+	return walk(c.results, path)
 }
 
 // policyName returns the name on the API server of a policy or binding of the scenario.
@@ -74,9 +74,33 @@ func (c *Case) substituteGiven(manifests []map[string]any) ([]map[string]any, er
 			}
 		}
 		var err error
-		if out[i], err = placeholder.Replace(manifest, lookup); err != nil {
+		if out[i], err = scenario.Replace(manifest, lookup); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// walk follows a dotted path into decoded JSON. A number indexes a list. Keys with dots
+// cannot be reached.
+func walk(value any, path string) (any, bool) {
+	for _, part := range strings.Split(path, ".") {
+		switch holder := value.(type) {
+		case map[string]any:
+			next, ok := holder[part]
+			if !ok {
+				return nil, false
+			}
+			value = next
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(holder) {
+				return nil, false
+			}
+			value = holder[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 )
 
 func TestPolicyPlaceholder(t *testing.T) {
@@ -18,14 +17,14 @@ func TestPolicyPlaceholder(t *testing.T) {
 	c.ID = "at-x-00001"
 	c.Scenario.Spec.Given = []map[string]any{policy("ValidatingAdmissionPolicy", "owner.example.com"), policy("MutatingWebhookConfiguration", "hooks")}
 	c.Scenario.Spec.When = []scenario.Step{{Install: []map[string]any{policy("MutatingAdmissionPolicyBinding", "later")}}}
-	got, err := placeholder.Replace([]any{map[string]any{"$(policy.owner.example.com)/team": "blue"}, "$(policy.later)"}, c.lookup)
+	got, err := scenario.Replace([]any{map[string]any{"$(policy.owner.example.com)/team": "blue"}, "$(policy.later)"}, c.lookup)
 	want := []any{map[string]any{"at-x-00001-owner.example.com/team": "blue"}, "at-x-00001-later"}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v, -want +got\n%s", err, diff)
 	}
 	for _, unknown := range []string{"$(policy.hooks)", "$(policy.owner)", "$(policy.)"} {
 		t.Run(unknown, func(t *testing.T) {
-			if _, err := placeholder.Replace(unknown, c.lookup); err == nil || !strings.Contains(err.Error(), "unknown placeholder "+unknown) {
+			if _, err := scenario.Replace(unknown, c.lookup); err == nil || !strings.Contains(err.Error(), "unknown placeholder "+unknown) {
 				t.Errorf("got error %v, want one that names it", err)
 			}
 		})
@@ -81,6 +80,20 @@ func TestNames(t *testing.T) {
 				if got := c.Texts()(text); got != want[i] {
 					t.Errorf("%q, %d cases: got %q, want %q", text, len(cases), got, want[i])
 				}
+			}
+		})
+	}
+}
+
+func TestWalk(t *testing.T) {
+	tree := map[string]any{"a": []any{map[string]any{"b": "c"}}}
+	if got, ok := walk(tree, "a.0.b"); !ok || got != "c" {
+		t.Errorf("a.0.b: got %v, %t", got, ok)
+	}
+	for _, path := range []string{"a.1.b", "a.x", "b", "a.0.b.c", "a.-1"} {
+		t.Run(path, func(t *testing.T) {
+			if got, ok := walk(tree, path); ok {
+				t.Errorf("got %v, want nothing", got)
 			}
 		})
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/explain"
-	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/object"
@@ -97,7 +96,7 @@ func (c *Case) step(ctx context.Context, raw scenario.Step) (f *Failure) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
-	step, err := placeholder.Replace(raw, c.lookup)
+	step, err := scenario.Replace(raw, c.lookup)
 	if err != nil {
 		return &Failure{action: "read step", Err: err}
 	}

@@ -1,4 +1,4 @@
-package placeholder
+package scenario
 
 import (
 	"strings"
@@ -52,20 +52,6 @@ func TestReplaceUnknown(t *testing.T) {
 	_, err := Replace("x $(steps.none.object)", func(string) (any, bool) { return nil, false })
 	if err == nil || !strings.Contains(err.Error(), "$(steps.none.object)") {
 		t.Errorf("got error %v, want one that names the placeholder", err)
-	}
-}
-
-func TestWalk(t *testing.T) {
-	tree := map[string]any{"a": []any{map[string]any{"b": "c"}}}
-	if got, ok := Walk(tree, "a.0.b"); !ok || got != "c" {
-		t.Errorf("a.0.b: got %v, %t", got, ok)
-	}
-	for _, path := range []string{"a.1.b", "a.x", "b", "a.0.b.c", "a.-1"} {
-		t.Run(path, func(t *testing.T) {
-			if got, ok := Walk(tree, path); ok {
-				t.Errorf("got %v, want nothing", got)
-			}
-		})
 	}
 }
 

@@ -1,50 +1,44 @@
-// Package placeholder replaces the placeholders, such as "$(namespace)", in the strings of a value.
-// Its callers give the value of each.
-package placeholder
+package scenario
 
 import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
-// pattern matches "$(name)", and "$$(name)", which means the text "$(name)".
-var pattern = regexp.MustCompile(`\$?\$\(([a-zA-Z][a-zA-Z0-9_.\-/]*)\)`)
+// placeholderPattern matches "$(name)", and "$$(name)", which means the text "$(name)".
+var placeholderPattern = regexp.MustCompile(`\$?\$\(([a-zA-Z][a-zA-Z0-9_.\-/]*)\)`)
 
-// literal begins what pattern matches and is no placeholder.
-const literal = "$$"
+// literalMark begins what placeholderPattern matches and is no placeholder.
+const literalMark = "$$"
 
-// Known says which placeholders there are.
-const Known = "$(namespace), $(namespace.NAME) for a name in spec.namespaces, $(id), $(run), $(policy.NAME) for a policy or binding of the scenario, $(hooks.host), $(hooks.port), $(hooks.caBundle), $(steps.ID.…) for an earlier step"
+// knownPlaceholders says which placeholders there are.
+const knownPlaceholders = "$(namespace), $(namespace.NAME) for a name in spec.namespaces, $(id), $(run), $(policy.NAME) for a policy or binding of the scenario, $(hooks.host), $(hooks.port), $(hooks.caBundle), $(steps.ID.…) for an earlier step"
 
-// Names returns the names of the placeholders in a string.
-func Names(text string) []string {
+// placeholdersIn returns the names of the placeholders in a string.
+func placeholdersIn(text string) []string {
 	if !strings.Contains(text, "$(") {
 		return nil
 	}
 	var names []string
-	for _, found := range pattern.FindAllStringSubmatch(text, -1) {
-		if !strings.HasPrefix(found[0], literal) {
+	for _, found := range placeholderPattern.FindAllStringSubmatch(text, -1) {
+		if !strings.HasPrefix(found[0], literalMark) {
 			names = append(names, found[1])
 		}
 	}
 	return names
 }
 
-// Values returns the value of a placeholder, and whether there is one of that name.
-type Values func(name string) (any, bool)
-
-// Replace returns a deep copy of a value with the placeholders replaced in every
+// Replace returns a deep copy of a value of a scenario with the placeholders, such as "$(namespace)", replaced in every
 // string, the keys of maps included. A string that is only a placeholder becomes the
 // value itself if the type allows it. The error names the first unknown placeholder.
-func Replace[T any](value T, values Values) (T, error) {
+func Replace[T any](value T, values func(name string) (any, bool)) (T, error) {
 	r := &replacement{values: values}
 	copied := r.copy(reflect.ValueOf(&value).Elem())
 	if r.unknown != "" {
 		var zero T
-		return zero, fmt.Errorf("unknown placeholder $(%s): want one of %s; to write the text itself, write $$(%s)", r.unknown, Known, r.unknown)
+		return zero, fmt.Errorf("unknown placeholder $(%s): want one of %s; to write the text itself, write $$(%s)", r.unknown, knownPlaceholders, r.unknown)
 	}
 	out, _ := copied.Interface().(T)
 	return out, nil
@@ -52,7 +46,7 @@ func Replace[T any](value T, values Values) (T, error) {
 
 // replacement is one call of Replace.
 type replacement struct {
-	values Values
+	values func(name string) (any, bool)
 	// unknown is the first name without a value.
 	unknown string
 }
@@ -109,7 +103,7 @@ func (r *replacement) copyInterface(v reflect.Value) reflect.Value {
 		return v
 	}
 	if text, ok := v.Interface().(string); ok {
-		if match := pattern.FindStringSubmatch(text); match != nil && match[0] == text && !strings.HasPrefix(text, literal) {
+		if match := placeholderPattern.FindStringSubmatch(text); match != nil && match[0] == text && !strings.HasPrefix(text, literalMark) {
 			if value, ok := r.values(match[1]); ok {
 				out := reflect.New(v.Type()).Elem()
 				if value != nil {
@@ -128,8 +122,8 @@ func (r *replacement) text(text string) string {
 	if !strings.Contains(text, "$(") {
 		return text
 	}
-	return pattern.ReplaceAllStringFunc(text, func(match string) string {
-		if strings.HasPrefix(match, literal) {
+	return placeholderPattern.ReplaceAllStringFunc(text, func(match string) string {
+		if strings.HasPrefix(match, literalMark) {
 			return match[1:]
 		}
 		name := match[2 : len(match)-1]
@@ -142,28 +136,4 @@ func (r *replacement) text(text string) string {
 		}
 		return fmt.Sprint(value)
 	})
-}
-
-// Walk follows a dotted path into decoded JSON. A number indexes a list. Keys with dots
-// cannot be reached.
-func Walk(value any, path string) (any, bool) {
-	for _, part := range strings.Split(path, ".") {
-		switch holder := value.(type) {
-		case map[string]any:
-			next, ok := holder[part]
-			if !ok {
-				return nil, false
-			}
-			value = next
-		case []any:
-			i, err := strconv.Atoi(part)
-			if err != nil || i < 0 || i >= len(holder) {
-				return nil, false
-			}
-			value = holder[i]
-		default:
-			return nil, false
-		}
-	}
-	return value, true
 }
