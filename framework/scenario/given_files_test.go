@@ -98,6 +98,7 @@ func TestGivenFilesStayInTheTree(t *testing.T) {
 		outside            bool
 	}{
 		"in the folder above":           {"", "scenarios", "../config/webhook.yaml", "", false},
+		"out of the tree and back":      {"project/go.mod", "scenarios", "../../project/config/webhook.yaml", "", false},
 		"above the folder above":        {"", "scenarios", "../../outside.yaml", "", true},
 		"above, of one file":            {"", "scenarios/one.yaml", "../../outside.yaml", "", true},
 		"in the Git repository":         {".git/HEAD", "scenarios", "../../outside.yaml", "", false},

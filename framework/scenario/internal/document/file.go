@@ -28,11 +28,10 @@ type File struct {
 	data *[]byte
 	// opened is that of NewFinder, or nil.
 	opened func(path string)
-	// tree has the files that this one may refer to, and folder is where it is in the tree.
-	tree   tree
-	folder string
-	// beside returns the name of a file at a path relative to this file's folder.
-	beside func(path string) string
+	// tree has the files that this one may refer to.
+	tree tree
+	// within returns the path in the tree, and beside the name, of a file at a path relative to this file's folder.
+	within, beside func(path string) string
 }
 
 // Glob returns the paths of the files that a pattern of path.Match matches, sorted, relative to the folder
@@ -46,7 +45,7 @@ func (f *File) Glob(pattern string) ([]string, error) {
 		}
 		folder, rest = path.Join(folder, first), after
 	}
-	full := path.Join(f.folder, folder)
+	full := f.within(folder)
 	fsys, err := f.tree.find(full)
 	if err != nil {
 		return nil, err
@@ -144,7 +143,7 @@ func (f *File) content() ([]byte, error) {
 // The given name is a path relative to the folder of this file, which refers to it. The error matches ErrOutside if the
 // path leads out of a tree on the disk, and an *fs.PathError if the file cannot be opened or read.
 func (f *File) ReadManifests(name string) (found string, content []byte, err error) {
-	full := path.Join(f.folder, name)
+	full := f.within(name)
 	fsys, err := f.tree.find(full)
 	if err != nil {
 		return "", nil, err

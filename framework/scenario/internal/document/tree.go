@@ -69,23 +69,24 @@ func fileOnDisk(name string, in tree) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	within, err := filepath.Rel(in.folder, filepath.Dir(absolute))
-	if err != nil {
-		return nil, err
-	}
+	folder := filepath.Dir(absolute)
 	return &File{
-		Name: name, Area: filepath.Base(filepath.Dir(absolute)),
-		fsys: osFS{}, path: name, tree: in, folder: filepath.ToSlash(within),
+		Name: name, Area: filepath.Base(folder), fsys: osFS{}, path: name, tree: in,
+		within: func(other string) string { // a path can lead out of the tree and back
+			within, err := filepath.Rel(in.folder, filepath.Join(folder, filepath.FromSlash(other)))
+			if err != nil {
+				return ".." // on another volume
+			}
+			return filepath.ToSlash(within)
+		},
 		beside: func(other string) string { return filepath.Join(filepath.Dir(name), filepath.FromSlash(other)) },
 	}, nil
 }
 
 // fileInFS returns a file of an fs.FS.
 func fileInFS(fsys fs.FS, name string) *File {
-	return &File{
-		Name: name, fsys: fsys, path: name, tree: treeInFS(fsys), folder: path.Dir(name),
-		beside: func(other string) string { return path.Join(path.Dir(name), other) },
-	}
+	beside := func(other string) string { return path.Join(path.Dir(name), other) }
+	return &File{Name: name, fsys: fsys, path: name, tree: treeInFS(fsys), within: beside, beside: beside}
 }
 
 // maxLinks is the largest number of symbolic links on the way to a file.
