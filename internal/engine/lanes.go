@@ -95,7 +95,9 @@ func (l *lanes) sendsOutside(f files, decides []map[string]any, request framewor
 	if request.DryRun || review || !cluster && slices.Contains(l.foreign, request.Namespace) {
 		return false
 	}
-	return request.Kind.Group == admissionGroup || request.Verb == framework.VerbDeleteCollection || !isOwn(request.Name) && !strings.Contains(request.Name, "$(steps.")
+	// One that is deleted can be the scenario's, and one that is written is not narrowed.
+	configuration := request.Kind.Group == admissionGroup && request.Verb != framework.VerbDelete
+	return configuration || request.Verb == framework.VerbDeleteCollection || !isOwn(request.Name) && !strings.Contains(request.Name, "$(steps.")
 }
 
 const admissionGroup = "admissionregistration.k8s.io"

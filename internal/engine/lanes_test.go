@@ -66,6 +66,7 @@ func TestAlone(t *testing.T) {
 		"collection":               {"", aSecret, "deleteCollection: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}\n      options: {labelSelector: a=$(id)}", true},
 		"review":                   {"", aSecret, "create: {apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, spec: {nonResourceAttributes: {path: /, verb: get}}}", false},
 		"configuration":            {"", aSecret, "create: " + strings.Replace(aWebhook("sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: 'https://a.example.com'}"), "{name: a}", "{name: $(id)-a}", 1), true},
+		"configuration-deleted":    {"", aWebhook(onConfigMaps), "delete: {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, name: $(id)-a}", false},
 		"selects-others":           {"", aWebhook("namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: prod}}, " + onConfigMaps), toOwn, true},
 		"selects-own-among-others": {"", aWebhook("namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [prod, $(namespace)]}]}, " + onConfigMaps), toOwn, false},
 		"excludes-others":          {"", aWebhook("namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}, " + onConfigMaps), toOwn, false},
