@@ -46,7 +46,7 @@ type Answer struct {
 	Steps []Step `json:"steps"`
 }
 
-// Step is what one webhook, or a policy with one of its bindings, does for the request. The fields are those of reach.Finding.
+// Step is what one webhook, or a policy with one of its bindings, does for the request. It has the fields of reach.Finding.
 type Step struct {
 	// Plugin is the admission plugin that calls it.
 	Plugin  string       `json:"plugin"`

@@ -48,7 +48,7 @@ func (l *lanes) alone(s scenario.Scenario) bool {
 }
 
 // redefines reports whether a scenario has another CustomResourceDefinition of the same name than a scenario
-// before it. It notes those of the scenario.
+// before it. It notes the definitions of the scenario.
 func (l *lanes) redefines(f files) bool {
 	if l.definitions == nil {
 		l.definitions = map[string]map[string]any{}

@@ -52,7 +52,7 @@ func TestAlone(t *testing.T) {
 		"elsewhere-not-decided":    {"", aSecret, toDefault + "\n      dryRun: true", false},
 		"elsewhere-read":           {"", aWebhook(onConfigMaps), "list: {apiVersion: v1, kind: ConfigMap, namespace: default}", false},
 		"elsewhere-given":          {"", "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: default}}", toOwn, true},
-		"elsewhere-meanwhile":      {"", aWebhook(onConfigMaps), "script: {w.example.com: {meanwhile: [{" + toDefault + "}]}}\n    - " + toOwn, false},
+		"elsewhere-meanwhile":      {"", aWebhook(onConfigMaps), "script: {w.example.com: {meanwhile: [{" + toDefault + "}]}}\n    - " + toOwn, true},
 		"allowed":                  {"", aSecret, strings.ReplaceAll(toDefault, "default", "team-a"), false},
 		"allowed-decided":          {"", aWebhook(onConfigMaps), strings.ReplaceAll(toDefault, "default", "team-a"), true},
 		"namespace-of-a-step":      {"", aWebhook(onConfigMaps), "id: a\n      " + toOwn + "\n    - " + strings.ReplaceAll(toDefault, "default", "$(steps.a.object.metadata.name)"), true},
