@@ -153,7 +153,7 @@ func TestParamsOfANewKind(t *testing.T) {
   metadata: {name: limits.newkind.example.com}
   spec:
     group: newkind.example.com
-    scope: Cluster
+    scope: Namespaced
     names: {plural: limits, singular: limit, kind: Limit, listKind: LimitList}
     versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 - {apiVersion: newkind.example.com/v1, kind: Limit, metadata: {name: at-newkind-001-a, annotations: {value: new}}}

@@ -56,7 +56,7 @@ func ServerKey(s scenario.Scenario) string {
 	return string(text)
 }
 
-// ownServers is the number of API servers for the scenarios that run alone, besides those of the scenarios that have
+// ownServers is the number of API servers for the scenarios that run alone, besides the servers of scenarios that have
 // their own. With fewer scenarios than fewAlone, they run on the default server, after the others: a start takes seconds.
 const (
 	ownServers = 2

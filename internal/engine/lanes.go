@@ -48,7 +48,7 @@ func (l *lanes) alone(s scenario.Scenario) bool {
 }
 
 // redefines reports whether a scenario has another CustomResourceDefinition of the same name than a scenario
-// before it. It notes those of the scenario.
+// before it. It notes the definitions of the scenario.
 func (l *lanes) redefines(f files) bool {
 	if l.definitions == nil {
 		l.definitions = map[string]map[string]any{}
@@ -95,7 +95,9 @@ func (l *lanes) sendsOutside(f files, decides []map[string]any, request framewor
 	if request.DryRun || review || !cluster && slices.Contains(l.foreign, request.Namespace) {
 		return false
 	}
-	return request.Kind.Group == admissionGroup || request.Verb == framework.VerbDeleteCollection || !isOwn(request.Name) && !strings.Contains(request.Name, "$(steps.")
+	// One that is deleted can be the scenario's, and one that is written is not narrowed.
+	configuration := request.Kind.Group == admissionGroup && request.Verb != framework.VerbDelete
+	return configuration || request.Verb == framework.VerbDeleteCollection || !isOwn(request.Name) && !strings.Contains(request.Name, "$(steps.")
 }
 
 const admissionGroup = "admissionregistration.k8s.io"

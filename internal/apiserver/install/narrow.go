@@ -95,7 +95,7 @@ func matchesClusterScoped(resources *client.Resources, rule map[string]any) bool
 	return rule["scope"] != "Namespaced" && rule["apiGroups"] != nil && !resources.AllNamespaced(texts(rule["apiGroups"]), texts(rule["resources"]))
 }
 
-// toScenario returns the narrowing to the namespaces of one scenario: those that it has, and those of its requests.
+// toScenario returns the narrowing to the namespaces of one scenario: what it has, and what its requests are for.
 // The API server gives each Namespace a label with its name.
 func (i *Installer) toScenario(scope *Scope) narrowing {
 	scope.mu.Lock()

@@ -274,7 +274,7 @@ func (r *Remover) owned(ctx context.Context, res client.Resource, which selectio
 		switch {
 		case item.Labels[automanaged] != "": // an APIService of a CustomResourceDefinition, with which it goes
 		case labelled && !selector.Matches(labels.Set(item.Labels)):
-		case labelled && !isOf(item, run):
+		case labelled && !runid.Has(item.Name, run) && !isOf(item, run): // the namespace of a relay has no prefix
 			r.passOver(o, run)
 		case labelled || slices.ContainsFunc(which.runs, func(run string) bool { return isOf(item, run) }):
 			objects = append(objects, o)
