@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"docs", "internal/celtext"},
+		{"docs", "internal/cel"},
 		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer"},
@@ -24,7 +24,7 @@ func layers() [][]string {
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/rights", "framework/matchers", "internal/review", "framework/harness/builtin", "internal/engine/requests", "internal/judge", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/rights", "framework/matchers", "internal/review", "internal/vary", "framework/harness/builtin", "internal/engine/requests", "internal/judge", "internal/shipped", "internal/target", "suites/contract/internal/check"},
 		{"internal/doctor", "internal/apiserver/removal", "internal/target/targettest", "suites/webhook/internal/check", "internal/selection", "suites/contract/internal/rules", "internal/engine/explain"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
@@ -64,7 +64,7 @@ func libraries() map[string][]string {
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
 		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
-		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
+		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "internal/cel", "internal/vary", "cmd/admissiontest/internal/cli", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/relay", "internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "hack/bench", "cmd/admissiontest/internal/cli"},
@@ -83,7 +83,7 @@ func libraries() map[string][]string {
 		"k8s.io/apiextensions-apiserver":         {},
 		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policymutants"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
-		"github.com/google/cel-go":               {"internal/celtext", "internal/policymutants", "suites/policy/internal/check"},
+		"github.com/google/cel-go":               {"internal/cel", "internal/policymutants", "suites/policy/internal/check"},
 		"k8s.io/kube-openapi":                    {"framework/reach"},
 	}
 }

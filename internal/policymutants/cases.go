@@ -21,6 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // mostTried limits the requests that are tried for a survivor.
@@ -297,7 +298,7 @@ func (r *request) notices(run *mutantRun) map[string]any {
 	case !strings.HasPrefix(fmt.Sprint(run.manifest["kind"]), "MutatingAdmissionPolicy"):
 		return nil // something else has changed the object
 	default:
-		found["mutated"] = withAbsent(object.MergePatch(with.object, as.object))
+		found["mutated"] = vary.Expected(with.object, as.object)
 	}
 	step := r.of.When[len(r.of.When)-1]
 	if step.As != nil {
@@ -334,17 +335,4 @@ func written(manifest map[string]any) (map[string]any, string) {
 	}
 	delete(metadata, "namespace")
 	return copied, strings.TrimSuffix(name, ")")
-}
-
-// withAbsent returns a merge patch as an expectation: what it removes is absent.
-func withAbsent(patch map[string]any) map[string]any {
-	for name, value := range patch {
-		switch value := value.(type) {
-		case nil:
-			patch[name] = map[string]any{"$absent": true}
-		case map[string]any:
-			withAbsent(value)
-		}
-	}
-	return patch
 }

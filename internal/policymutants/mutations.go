@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/celtext"
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
@@ -224,22 +224,22 @@ func childrenOf(e ast.Expr) []ast.Expr {
 
 // expression collects the mutants of an expression. Each is made of a new tree, because a change leaves the tree changed.
 func (m *mutator) expression(field, text string) {
-	root, info, err := celtext.Parse(text)
-	if err != nil || strings.Contains(text, "`") { // celtext.Text does not write these identifiers as they are
+	root, info, err := cel.Parse(text)
+	if err != nil || strings.Contains(text, "`") { // cel.Text does not write these identifiers as they are
 		return
 	}
 	seen := map[string]bool{textOf(root): true}
 	for i, n := range nodesOf(root, nil) {
 		for j := range variants(n) {
-			changed, _, _ := celtext.Parse(text)
+			changed, _, _ := cel.Parse(text)
 			target := nodesOf(changed, nil)[i]
 			other := variants(target)[j]
-			of := mutant{field: field, at: celtext.Start(n.is, info), old: textOf(n.is), new: textOf(other.is), expression: text, part: textOf(n.is)}
+			of := mutant{field: field, at: cel.Start(n.is, info), old: textOf(n.is), new: textOf(other.is), expression: text, part: textOf(n.is)}
 			switch {
 			case other.operator != "":
-				of.at, of.old, of.new = celtext.Operator(n.is, info), symbol(n.is.AsCall().FunctionName()), symbol(other.operator)
+				of.at, of.old, of.new = cel.Operator(n.is, info), symbol(n.is.AsCall().FunctionName()), symbol(other.operator)
 			case other.without != nil:
-				of.at, of.old, of.new = celtext.Start(other.without, info), other.name+textOf(other.without), ""
+				of.at, of.old, of.new = cel.Start(other.without, info), other.name+textOf(other.without), ""
 			}
 			target.is.SetKindCase(other.is)
 			if whole := textOf(changed); !seen[whole] {
@@ -252,7 +252,7 @@ func (m *mutator) expression(field, text string) {
 
 // textOf returns a part of an expression as text.
 func textOf(e ast.Expr) string {
-	text, err := celtext.Text(e)
+	text, err := cel.Text(e)
 	if err != nil {
 		return "?" // which does not parse either, so that the API server refuses the mutant
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/admissiontest/admissiontest/internal/celtext"
+	"github.com/admissiontest/admissiontest/internal/cel"
 )
 
 // words are what expressions name.
@@ -53,7 +53,7 @@ func wordsOf(before, after string, expressions ...string) words {
 }
 
 func (w *words) add(text string) {
-	root, _, err := celtext.Parse(text)
+	root, _, err := cel.Parse(text)
 	if err != nil {
 		return // an operator
 	}

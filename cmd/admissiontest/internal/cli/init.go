@@ -9,23 +9,26 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/suites/policy"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // toStdout is the value of --to for the standard output.
 const toStdout = "-"
 
-// initFlags are the flags of init. Run are the flags of the runs in which it tries what it found.
+// initFlags are the flags of init. Run has the flags that run has too: the version, PROGRAM and --endpoint.
 type initFlags struct {
-	to, version string
-	run         runFlags
+	to  string
+	run runFlags
 }
 
 func (a *app) initCommand() *cobra.Command {
@@ -35,19 +38,18 @@ func (a *app) initCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "init FILE|DIR ... [flags] [-- PROGRAM [ARGUMENT ...]]",
 		Short: "Write a first PolicyTest for policies, or first scenarios for webhooks",
-		Long: `Write a first PolicyTest for ValidatingAdmissionPolicies and MutatingAdmissionPolicies: for each
-kind and operation that their rules match, an object that they allow, and one that each
-validation denies. The objects are found on a kube-apiserver of this machine. What is not
-found is a comment at the end of the file.
+		Long: `Write a first PolicyTest for ValidatingAdmissionPolicies and MutatingAdmissionPolicies, or a
+scenario for each request to the webhooks of configurations. For each kind and operation that the
+rules match, it has the smallest object that a kube-apiserver of this machine accepts, and expects
+what the request gets there today: that it is allowed or denied, warnings, what was changed, and which
+webhook was called. Check that this is right. What is missing is a comment at the end.
 
-The files also have what the policies need: bindings, params, CustomResourceDefinitions. A
-policy without a binding gets one from the PolicyTest. A file that exists is not overwritten.
+The files also have what the policies or webhooks need: bindings, params,
+CustomResourceDefinitions. A policy without a binding gets one from the PolicyTest. A file that exists
+is not overwritten.
 
-Of files with webhook configurations, write a scenario for each webhook: for each kind and
-operation that its rules, selectors and matchConditions select, a request that reaches it. With
-PROGRAM, which serves the webhooks as for run, the scenarios also have its answers: codes,
-messages, warnings, and what it changed. They are what it does today, so check them. The
-scenarios pass when they are written.`,
+Give PROGRAM, which serves the webhooks as for run, or --endpoint. Without them, a server that allows
+everything stands for the webhooks.`,
 		Example: `  admissiontest init policy.yaml
   admissiontest init config/policy crd.yaml params.yaml --to tests/policytest.yaml
   admissiontest init config/webhook/manifests.yaml crd.yaml -- ./my-webhook --port 9443 --cert-dir {cert-dir}`,
@@ -64,9 +66,15 @@ scenarios pass when they are written.`,
 	}
 	set := command.Flags()
 	set.StringVar(&f.to, "to", "", "file to write; - means standard output (default: policytest.yaml, or webhooks.yaml)")
-	set.StringVar(&f.version, "k8s-version", "", "the Kubernetes version, such as 1.37")
+	set.StringVar(&f.run.target.Assets.Version, "k8s-version", "", "the Kubernetes version, such as 1.37")
 	f.run.endpoints.Add(command)
+	f.run.set = set
 	return command
+}
+
+// answers reports whether the webhooks are served.
+func (f *initFlags) answers() bool {
+	return len(f.run.program.Command) > 0 || len(flags.Args(f.run.set, "endpoint", "endpoint-ca")) > 0
 }
 
 // init implements the command init.
@@ -74,82 +82,145 @@ func (a *app) init(ctx context.Context, f *initFlags, args []string) error {
 	if len(args) == 0 {
 		return exit.Usagef("init: no arguments; want files or folders with policies, or with webhook configurations")
 	}
-	project, err := shipped.Read(args...)
-	at := slices.IndexFunc(project.Manifests, isWebhooks)
-	also := slices.IndexFunc(project.Manifests, func(m shipped.Manifest) bool { return object.IsPolicy(m.Object) })
-	switch {
-	case at >= 0 && err != nil:
+	if err := f.checkTo(); err != nil { // before the folder is read in which an earlier init wrote it
 		return err
-	case at >= 0 && also >= 0:
-		one, other := project.Manifests[at], project.Manifests[also]
+	}
+	project, err := shipped.Read(args...)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(project.Manifests, isWebhooks)
+	policy := slices.IndexFunc(project.Manifests, isRealPolicy)
+	switch {
+	case at >= 0 && policy >= 0:
+		one, other := project.Manifests[at], project.Manifests[policy]
 		return exit.Usagef("init: %s:%d has webhooks and %s:%d policies; want files with one of both: run init once for each", one.File, one.Line, other.File, other.Line)
 	case at < 0 && f.answers():
 		return exit.Usagef("init: PROGRAM and --endpoint are for webhooks, and the files have no webhook configuration")
+	case at < 0 && policy < 0:
+		return exit.Usagef("init: there is no ValidatingAdmissionPolicy or MutatingAdmissionPolicy, and no webhook configuration")
 	case f.to == "" && at >= 0:
 		f.to = "webhooks.yaml"
 	case f.to == "":
 		f.to = "policytest.yaml"
 	}
-	folder := "."
-	if f.to != toStdout {
-		if _, err := os.Lstat(f.to); err == nil {
-			return exit.Usagef("--to: %s exists: want another file", f.to)
-		}
-		if folder = filepath.Dir(f.to); !isFolder(folder) {
-			return exit.Usagef("--to: %s is no folder; want a file in a folder that exists", folder)
-		}
-	}
-	if err := f.run.program.Check(nil, nil); err != nil {
+	if err := f.checkTo(); err != nil {
 		return err
 	}
-	if at >= 0 {
-		return a.initWebhooks(ctx, f, folder, project)
+	d := &draft{app: a, flags: f, folder: filepath.Dir(f.to), project: project}
+	if err := errors.Join(d.chooseFiles(), f.run.program.Check(nil, nil), d.read()); err != nil {
+		return err
 	}
-	return a.initTest(ctx, f, folder, args)
+	if err := d.fill(ctx); err != nil {
+		return err
+	}
+	return d.write(at >= 0)
 }
 
-// isFolder reports whether a path is a folder.
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+// checkTo checks --to, unless it is the standard output or not known yet.
+func (f *initFlags) checkTo() error {
+	if f.to == "" || f.to == toStdout {
+		return nil
+	}
+	if _, err := os.Lstat(f.to); err == nil {
+		return exit.Usagef("--to: %s exists: want another file", f.to)
+	}
+	if info, err := os.Stat(filepath.Dir(f.to)); err != nil || !info.IsDir() {
+		return exit.Usagef("--to: %s is no folder; want a file in a folder that exists", filepath.Dir(f.to))
+	}
+	return nil
 }
 
-// initTest writes a PolicyTest.
-func (a *app) initTest(ctx context.Context, f *initFlags, folder string, args []string) (err error) {
-	policies, err := relativeTo(folder, args)
+// isRealPolicy reports whether a manifest is a policy, and no binding.
+func isRealPolicy(m shipped.Manifest) bool {
+	return object.IsPolicy(m.Object) && !strings.HasSuffix(fmt.Sprint(m.Object["kind"]), "Binding")
+}
+
+func isWebhooks(m shipped.Manifest) bool {
+	return m.Object["kind"] == "MutatingWebhookConfiguration" || m.Object["kind"] == "ValidatingWebhookConfiguration"
+}
+
+// chooseFiles chooses the files that the written file names, relative to its folder. Files with webhooks that also have other objects,
+// or that scenarios cannot name, are for --install.
+func (d *draft) chooseFiles() error {
+	needed := func(m shipped.Manifest) bool {
+		return isWebhooks(m) || m.Object["kind"] == "CustomResourceDefinition"
+	}
+	webhooks, others, seen := slices.ContainsFunc(d.project.Manifests, isWebhooks), map[string]bool{}, map[string]bool{}
+	for _, m := range d.project.Manifests {
+		others[m.File] = others[m.File] || !needed(m)
+	}
+	from, err := filepath.Abs(d.folder)
 	if err != nil {
-		return err
-	}
-	server := &policy.Server{KubernetesVersion: f.version}
-	draft, err := server.Draft(ctx, policy.Subject{Policies: policy.Files(args...)})
-	err = errors.Join(err, server.Close(ctx))
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, policy.ErrSubject):
-		return exit.Usagef("init: %s", strings.TrimPrefix(err.Error(), policy.ErrSubject.Error()+": "))
-	case err != nil:
-		return exit.New(exit.Infrastructure, fmt.Errorf("init: %w", err))
-	case len(draft.Cases) == 0:
-		return exit.New(exit.Nothing, fmt.Errorf("init: found no case:\n%s", strings.Join(draft.Missing, "\n")))
-	}
-	text, err := draftText(policies, draft)
-	if err != nil {
-		return fmt.Errorf("init: %w", err)
-	}
-	return a.writeInit(f.to, text, fmt.Sprintf("%d cases; not found: %d", len(draft.Cases), len(draft.Missing)))
-}
-
-// writeInit writes a new file, or standard output, and notes what it has.
-func (a *app) writeInit(to, text, note string) error {
-	if to == toStdout {
-		_, err := fmt.Fprint(a.Stdout, text)
-		return err
-	}
-	if err := writeNew(to, text); err != nil {
 		return exit.Usagef("--to: %w", err)
 	}
-	a.note(to + ": " + note)
+	for _, m := range d.project.Manifests {
+		absolute, err := filepath.Abs(m.File)
+		relative, wrong := filepath.Rel(from, absolute)
+		switch err := errors.Join(err, wrong); {
+		case err != nil:
+			return exit.Usagef("init: %w", err)
+		case seen[m.File] || webhooks && !needed(m):
+			continue
+		case webhooks && (others[m.File] || userfile.InTree(userfile.TreeOf(d.folder), m.File) != nil):
+			d.install = append(d.install, m.File)
+		default:
+			d.files = append(d.files, filepath.ToSlash(relative))
+		}
+		seen[m.File] = true
+	}
+	return nil
+}
+
+// write writes the file.
+func (d *draft) write(webhooks bool) error {
+	documents, what := []yaml.MapSlice{d.policyTest()}, "cases"
+	if webhooks {
+		documents, what = d.scenarios(), "scenarios"
+	}
+	var text strings.Builder
+	encoder := yaml.NewEncoder(&text)
+	for _, document := range documents {
+		if err := encoder.Encode(document); err != nil {
+			return fmt.Errorf("init: %w", err)
+		}
+	}
+	if err := encoder.Close(); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	count := 0
+	for _, one := range d.subjects {
+		count += len(one.requests)
+	}
+	if count == 0 {
+		return exit.New(exit.Nothing, fmt.Errorf("init: found no request:\n%s", strings.Join(d.missing, "\n")))
+	}
+	args := append([]string{"admissiontest", "run", d.flags.to}, flags.Args(d.flags.run.set, "k8s-version", "endpoint", "endpoint-ca", "endpoint-timeout")...)
+	for _, path := range d.install {
+		args = append(args, "--install", path)
+	}
+	command := shellescape.QuoteCommand(append(args, d.flags.run.program.Args()...))
+	if webhooks && !d.flags.answers() {
+		command += " -- PROGRAM"
+	}
+	header := "# Written by admissiontest init. What is expected is what the requests get today: check that it is right. Run this file:\n# " + command + "\n"
+	if !webhooks {
+		text.WriteString("# contract: {} # also checks the rules that hold for every policy\n")
+	}
+	if len(d.missing) > 0 {
+		text.WriteString("\n# TODO: write these " + what + ":\n")
+	}
+	for _, line := range d.missing {
+		text.WriteString("# - " + strings.Join(strings.Fields(line), " ") + "\n")
+	}
+	if d.flags.to == toStdout {
+		_, err := fmt.Fprint(d.Stdout, header+text.String())
+		return err
+	}
+	if err := writeNew(d.flags.to, header+text.String()); err != nil {
+		return exit.Usagef("--to: %w", err)
+	}
+	d.note(fmt.Sprintf("%s: %d %s; missing: %d; to run them:\n%s", d.flags.to, count, what, len(d.missing), command))
 	return nil
 }
 
@@ -163,99 +234,32 @@ func writeNew(name, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// relativeTo returns the files, and the files in folders, relative to the folder of the test.
-func relativeTo(folder string, args []string) ([]string, error) {
-	from, err := filepath.Abs(folder)
-	if err != nil {
-		return nil, exit.Usagef("--to: %w", err)
+// ended returns the error of an init whose API server or program failed.
+func (d *draft) ended(ctx, running context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil || exit.Code(err) == exit.Usage:
+		return err
 	}
-	var all []string
-	for _, arg := range args {
-		names := []string{arg}
-		if entries, err := os.ReadDir(arg); err == nil {
-			names = nil
-			for _, entry := range entries {
-				if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) && !entry.IsDir() {
-					names = append(names, filepath.Join(arg, entry.Name()))
-				}
-			}
-		}
-		for _, name := range names {
-			absolute, err := filepath.Abs(name)
-			relative, wrong := filepath.Rel(from, absolute)
-			if err := errors.Join(err, wrong); err != nil {
-				return nil, exit.Usagef("init: %w", err)
-			}
-			all = append(all, filepath.ToSlash(relative))
-		}
-	}
-	return all, nil
+	err = exit.New(exit.Infrastructure, fmt.Errorf("init: %w", endedBefore(running, err)))
+	d.flags.run.program.PrintLog(d.Stderr, err)
+	return err
 }
 
-// draftText returns a PolicyTest with the cases of a Draft, and what was not found as comments.
-func draftText(policies []string, draft policy.Draft) (string, error) {
-	test := yaml.MapSlice{
-		{Key: "apiVersion", Value: "admissiontest.dev/v1alpha1"}, {Key: "kind", Value: scenario.KindPolicyTest}, {Key: "policies", Value: policies},
+// endpoints returns where the webhooks are called.
+func (d *draft) endpoints() (map[string]framework.Endpoint, error) {
+	f := &d.flags.run
+	if !d.flags.answers() {
+		return nil, nil
 	}
-	if len(draft.Namespaces) > 0 {
-		test = append(test, yaml.MapItem{Key: "namespaces", Value: draft.Namespaces})
-	}
-	var cases []yaml.MapSlice
-	for _, c := range draft.Cases {
-		cases = append(cases, caseFields(c))
-	}
-	text, err := yaml.Marshal(append(test, yaml.MapItem{Key: "cases", Value: cases}))
-	if err != nil {
-		return "", err
-	}
-	var out strings.Builder
-	out.Write(text)
-	out.WriteString("# contract: {} # also checks the rules that hold for every policy\n")
-	return out.String() + notFound("cases", draft.Missing), nil
-}
-
-// notFound returns what was not found, as comments.
-func notFound(what string, missing []string) string {
-	if len(missing) == 0 {
-		return ""
-	}
-	text := "\n# Not found; write these " + what + " yourself:\n"
-	for _, line := range missing {
-		text += "# - " + strings.Join(strings.Fields(line), " ") + "\n"
-	}
-	return text
-}
-
-// caseFields returns the fields of a case, in the order in which they are read best.
-func caseFields(c scenario.PolicyCase) yaml.MapSlice {
-	fields := yaml.MapSlice{{Key: "name", Value: c.Name}}
-	add := func(key string, value any, given bool) {
-		if given {
-			fields = append(fields, yaml.MapItem{Key: key, Value: value})
+	services, _ := scenario.WebhookAddresses(nil, d.project.Objects()...)
+	if len(f.program.Command) > 0 {
+		var err error
+		f.endpoints.DefaultURL = programURL
+		if f.endpoints.DefaultCA, err = f.program.Certify(services); err != nil {
+			return nil, err
 		}
 	}
-	add("operation", c.Operation, c.Operation != "")
-	add("namespace", c.Namespace, c.Namespace != "")
-	if c.As != nil {
-		as := yaml.MapSlice{{Key: "name", Value: c.As.Name}}
-		if len(c.As.Groups) > 0 {
-			as = append(as, yaml.MapItem{Key: "groups", Value: c.As.Groups})
-		}
-		add("as", as, true)
-	}
-	if len(c.Old) > 0 {
-		add("old", c.Old[0], true)
-	}
-	add("object", c.Object[0], true)
-	add("allowed", true, c.Allowed != nil)
-	if c.Denied != nil {
-		denied := yaml.MapSlice{{Key: "policy", Value: c.Denied.Policy}}
-		if len(c.Denied.Message) > 0 {
-			denied = append(denied, yaml.MapItem{Key: "message", Value: c.Denied.Message[0]})
-		}
-		add("denied", denied, true)
-	}
-	add("mutated", c.Mutated, c.Mutated != nil)
-	add("warned", c.Warned, c.Warned != nil)
-	return fields
+	return f.endpoints.Parse(nil, d.project.Objects())
 }

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // elements puts each bad element of a list alone, first, last and between the elements of the fix.
@@ -28,15 +31,15 @@ const movedName = "contract-moved"
 type controls struct{ absent, same, alone *Case }
 
 // setControls sets Absent, Same and Alone of a request that moves the bad element at a path.
-func (b *bench) setControls(c *Case, s sample, element Path) {
+func (b *bench) setControls(c *Case, s sample, element cel.Path) {
 	found := b.controls[s.name+element.String()]
 	c.Absent, c.Same, c.Alone = found.absent, found.same, found.alone
 }
 
 // alone creates the fix with only the values of the bad object at some paths. It returns nil if that is the fix or the bad object.
-func (b *bench) alone(s sample, values []Path, where string) *Case {
+func (b *bench) alone(s sample, values []cel.Path, where string) *Case {
 	object := withValues(s.fix, s.object, values)
-	if object == nil || len(defectOf(object, s.fix)) == 0 || len(defectOf(object, s.object)) == 0 {
+	if object == nil || len(vary.Defect(object, s.fix)) == 0 || len(vary.Defect(object, s.object)) == 0 {
 		return nil
 	}
 	return b.create(Controls, s, object, "with its fix, and of the bad object only "+where)
@@ -49,11 +52,11 @@ func (b *bench) elementControls(all []sample) []*Case {
 	for _, s := range all {
 		for _, item := range b.badElements(s) {
 			found := controls{alone: b.alone(s, item.values, item.path.String())}
-			if without := with(s.fix, item.path, remove); without != nil {
+			if without := vary.With(s.fix, item.path, vary.Remove); without != nil {
 				found.absent = b.create(Controls, s, without, fmt.Sprintf("with its fix without %s", item.path))
 			}
 			if named(item.bad) {
-				renamed := with(s.fix, item.path, func(any) (any, bool) { return withName(item.bad, movedName), true })
+				renamed := vary.With(s.fix, item.path, func(any) (any, bool) { return withName(item.bad, movedName), true })
 				found.same = b.create(Controls, s, renamed, fmt.Sprintf("with its fix, and of the bad object only %s, under another name", item.path))
 			}
 			for _, c := range []*Case{found.alone, found.absent, found.same} {
@@ -72,7 +75,7 @@ func named(item map[string]any) bool { _, ok := item["name"].(string); return ok
 // positions returns the creations of the fix with the bad element in each position of its list.
 func (b *bench) positions(s sample, item badElement) []*Case {
 	bad := withName(item.bad, movedName)
-	value, _ := at(s.fix, item.list)
+	value, _ := vary.At(s.fix, item.list)
 	good, _ := value.([]any)
 	orders := map[string][]any{"alone": {bad}, "first": slices.Concat([]any{bad}, good), "last": slices.Concat(good, []any{bad})}
 	if len(good) > 0 {
@@ -80,7 +83,7 @@ func (b *bench) positions(s sample, item badElement) []*Case {
 	}
 	var cases []*Case
 	for _, order := range slices.Sorted(maps.Keys(orders)) {
-		varied := with(s.fix, item.list, func(any) (any, bool) { return orders[order], true })
+		varied := vary.With(s.fix, item.list, func(any) (any, bool) { return orders[order], true })
 		if varied == nil {
 			continue
 		}
@@ -93,10 +96,10 @@ func (b *bench) positions(s sample, item badElement) []*Case {
 }
 
 // referred reports whether a field for a name, outside of a list and of metadata, has the name of an element of the list.
-func referred(object map[string]any, list Path, name any) bool {
-	return slices.ContainsFunc(paths(object, nil), func(path Path) bool {
+func referred(object map[string]any, list cel.Path, name any) bool {
+	return slices.ContainsFunc(vary.Paths(object, nil), func(path cel.Path) bool {
 		field, _ := path[len(path)-1].(string)
-		value, _ := at(object, path)
-		return value == name && strings.HasSuffix(strings.ToLower(field), "name") && !path.below(list) && path[0] != "metadata"
+		value, _ := vary.At(object, path)
+		return value == name && strings.HasSuffix(strings.ToLower(field), "name") && !path.Below(list) && path[0] != "metadata"
 	})
 }

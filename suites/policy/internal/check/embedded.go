@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/fields"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // kindsBySpec returns the kinds that the API server serves, by the name of the schema of their spec: what other kinds embed,
@@ -46,12 +48,12 @@ func (s *Server) kindsBySpec(ctx context.Context) (map[string]schema.GroupVersio
 
 // embedded is a part of a sample that is the spec of another kind: the template of a Deployment is that of a Pod.
 type embedded struct {
-	path Path
+	path cel.Path
 	kind schema.GroupVersionKind
 }
 
 // template is where the part is, with metadata beside it.
-func (e embedded) template() Path { return e.path[:len(e.path)-1] }
+func (e embedded) template() cel.Path { return e.path[:len(e.path)-1] }
 
 // embeddedIn returns the parts of a sample that are the spec of another kind.
 func (b *bench) embeddedIn(s sample) []embedded {
@@ -60,7 +62,7 @@ func (b *bench) embeddedIn(s sample) []embedded {
 		return nil
 	}
 	var found []embedded
-	for _, path := range paths(s.object, nil) {
+	for _, path := range vary.Paths(s.object, nil) {
 		other, is := b.specs[fields.TypeAt(b.openAPI[kind.GroupVersion()], kind, path)]
 		if is && len(path) > 1 && other.GroupKind() != kind.GroupKind() {
 			found = append(found, embedded{path, other})
@@ -83,7 +85,7 @@ func (b *bench) children(all []sample) []*Case {
 				cases = append(cases, c)
 				continue
 			}
-			if len(below(s.defect, part.path)) == 0 {
+			if len(vary.Below(s.defect, part.path)) == 0 {
 				continue
 			}
 			if outside := b.outside(s, part); len(outside) > 0 {
@@ -92,7 +94,7 @@ func (b *bench) children(all []sample) []*Case {
 			}
 			child.SetName("contract-child")
 			c := b.newCase(Embedded, s, framework.Create(child), "create", fmt.Sprintf("the %s of %s", part.kind.Kind, part.path))
-			c.Alone = b.alone(s, slices.Concat(below(b.subject.Bad[s.bad].Defect(), part.path), below(s.defect, part.template())), part.path.String())
+			c.Alone = b.alone(s, slices.Concat(vary.Below(b.subject.Bad[s.bad].Defect(), part.path), vary.Below(s.defect, part.template())), part.path.String())
 			if c.Alone != nil {
 				cases = append(cases, c.Alone)
 			}
@@ -104,22 +106,21 @@ func (b *bench) children(all []sample) []*Case {
 
 // outside returns what the policies that match a sample read of it outside of a template, apart from what says which object it
 // is and its metadata. What is created from the template does not have it.
-func (b *bench) outside(s sample, part embedded) []Path {
+func (b *bench) outside(s sample, part embedded) []cel.Path {
 	kind, err := object.Kind(s.object)
 	if err != nil {
 		return nil
 	}
-	var found []Path
+	var found []cel.Path
 	for _, p := range b.subject.List() {
 		if !slices.Contains(b.kindsOf(p), kind) {
 			continue
 		}
-		reads, _ := p.reads(p.deciding(), "object")
-		for _, each := range reads {
-			if slices.ContainsFunc(each.paths, func(path Path) bool { return matches(path, part.template()) }) {
+		for _, each := range p.reads(p.deciding(), "object").Reads {
+			if slices.ContainsFunc(each.Paths, func(path cel.Path) bool { return path.Matches(part.template()) }) {
 				continue
 			}
-			for _, path := range each.paths {
+			for _, path := range each.Paths {
 				if !slices.Contains([]any{"apiVersion", "kind", "metadata"}, path[0]) && b.canHave(kind, path) {
 					found = append(found, path)
 				}
@@ -131,8 +132,8 @@ func (b *bench) outside(s sample, part embedded) []Path {
 
 // childOf returns the object that a part of another one describes, with the metadata beside it.
 func childOf(parent map[string]any, part embedded) map[string]any {
-	spec, _ := at(parent, part.path)
-	metadata, _ := at(parent, append(slices.Clone(part.template()), any("metadata")))
+	spec, _ := vary.At(parent, part.path)
+	metadata, _ := vary.At(parent, append(slices.Clone(part.template()), any("metadata")))
 	apiVersion, kind := part.kind.ToAPIVersionAndKind()
 	child := map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}
 	if metadata != nil {

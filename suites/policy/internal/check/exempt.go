@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // Limits of the requests about keys: the keys of a Subject, and the values of a key.
@@ -20,13 +22,13 @@ func (b *bench) exempted(all []sample) []*Case {
 	var cases []*Case
 	for i, k := range b.subject.keys() {
 		for _, s := range all {
-			path := Path{"metadata", k.in, k.key}
+			path := cel.Path{"metadata", k.in, k.key}
 			if s.bad < 0 || i >= mostKeys || b.inDefect(s, path) {
 				continue
 			}
-			old, present := at(s.object, path)
+			old, present := vary.At(s.object, path)
 			if present {
-				c := b.create(Exempted, s, with(s.object, path, remove), "without "+path.String())
+				c := b.create(Exempted, s, vary.With(s.object, path, vary.Remove), "without "+path.String())
 				c.Path, c.Control = path, b.sampleCase(s)
 				cases = append(cases, c)
 			}
@@ -44,9 +46,9 @@ func (b *bench) exempted(all []sample) []*Case {
 }
 
 // withEntry returns a copy of an object with a value in a map, which need not exist.
-func withEntry(object map[string]any, path Path, value any) map[string]any {
+func withEntry(object map[string]any, path cel.Path, value any) map[string]any {
 	parent := path[:len(path)-1]
-	return with(object, parent, func(old any) (any, bool) {
+	return vary.With(object, parent, func(old any) (any, bool) {
 		entries := map[string]any{}
 		if old, ok := old.(map[string]any); ok {
 			entries = maps.Clone(old)
@@ -57,8 +59,8 @@ func withEntry(object map[string]any, path Path, value any) map[string]any {
 }
 
 // inDefect reports whether a path has, is in, or is the defect of a bad sample.
-func (b *bench) inDefect(s sample, path Path) bool {
-	return slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool { return p.below(path) || path.below(p) })
+func (b *bench) inDefect(s sample, path cel.Path) bool {
+	return slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p cel.Path) bool { return p.Below(path) || path.Below(p) })
 }
 
 // constants puts more around each constant of the policies that they only compare with a part: in good objects, and
@@ -95,15 +97,15 @@ func (b *bench) constants(all []sample) []*Case {
 // near returns the requests for the values of a good sample that have a constant.
 func (b *bench) near(s sample, c constant) []*Case {
 	var cases []*Case
-	for _, path := range paths(s.object, nil) {
-		value, _ := at(s.object, path)
+	for _, path := range vary.Paths(s.object, nil) {
+		value, _ := vary.At(s.object, path)
 		text, _ := value.(string)
 		replaced, near, ok := c.inside(text)
 		if !ok || strings.Contains(text, "\n") {
 			continue
 		}
 		set := func(value string) map[string]any {
-			return with(s.object, path, func(any) (any, bool) { return value, true })
+			return vary.With(s.object, path, func(any) (any, bool) { return value, true })
 		}
 		control := b.create(Controls, s, set(replaced), fmt.Sprintf("with %s: %s", path, replaced))
 		c := b.create(Constants, s, set(near), fmt.Sprintf("with %s: %s, where %s(%q) is true", path, near, c.open, c.text))

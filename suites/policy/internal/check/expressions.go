@@ -8,7 +8,11 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // Expressions returns the expressions of a list of the policy that decide: of matchConditions, variables, validations,
@@ -57,16 +61,16 @@ func (p Policy) expressions() []string {
 
 // textAt is an expression with its path in the policy.
 type textAt struct {
-	path Path
+	path cel.Path
 	text string
 }
 
 func (p Policy) expressionsAt() []textAt {
 	var found []textAt
-	for _, path := range paths(p.Object["spec"], Path{"spec"}) {
+	for _, path := range vary.Paths(p.Object["spec"], cel.Path{"spec"}) {
 		switch path[len(path)-1] {
 		case "expression", "valueExpression", "messageExpression":
-			value, _ := at(p.Object, path)
+			value, _ := vary.At(p.Object, path)
 			if text, ok := value.(string); ok {
 				found = append(found, textAt{path, text})
 			}
@@ -87,6 +91,33 @@ func (p Policy) variables() map[string]string {
 	return found
 }
 
+// reads returns what expressions of the policy read of variables: of object, or of oldObject.
+func (p Policy) reads(texts []string, roots ...string) *cel.Reader {
+	return cel.NewReader(p.variables(), texts, roots...)
+}
+
+// IsExpression reports whether a message is an expression that joins strings and what it reads: clients get it as it is.
+func IsExpression(message string) bool {
+	found := false
+	cel.Visit(message, func(part ast.Expr) {
+		if part.Kind() != ast.CallKind || part.AsCall().FunctionName() != operators.Add {
+			return
+		}
+		ast.PreOrderVisit(part, ast.NewExprVisitor(func(part ast.Expr) {
+			found = found || part.Kind() == ast.IdentKind && slices.Contains([]string{"object", "oldObject", "params", "request", "namespaceObject", "variables"}, part.AsIdent())
+		}))
+	})
+	return found
+}
+
+// memberCall returns the call of a function of a value that a part of an expression is.
+func memberCall(part ast.Expr) (call ast.CallExpr, ok bool) {
+	if part.Kind() != ast.CallKind || !part.AsCall().IsMemberFunction() {
+		return nil, false
+	}
+	return part.AsCall(), true
+}
+
 // constant is a string that is only a part of what it is compared with.
 type constant struct {
 	open string // the function: startsWith, endsWith or contains
@@ -102,13 +133,13 @@ const separators = "/-.:@ "
 func (p Policy) openConstants(params []string) []constant {
 	var found []constant
 	for _, each := range p.expressions() {
-		parse(each).visit(func(part ast.Expr) {
+		cel.Visit(each, func(part ast.Expr) {
 			call, ok := memberCall(part)
 			if !ok || len(call.Args()) != 1 || !slices.Contains([]string{"startsWith", "endsWith", "contains"}, call.FunctionName()) {
 				return
 			}
 			texts := params
-			if text, ok := literal(call.Args()[0]); ok {
+			if text, ok := cel.Literal(call.Args()[0]); ok {
 				texts = []string{text}
 			}
 			for _, text := range texts {
@@ -141,8 +172,8 @@ func (c constant) closed() bool {
 func (s Subject) constantsOfParams(p Policy) []string {
 	var found []string
 	for _, each := range s.params() {
-		for _, path := range paths(each.object.Object, nil) {
-			value, _ := at(each.object.Object, path)
+		for _, path := range vary.Paths(each.object.Object, nil) {
+			value, _ := vary.At(each.object.Object, path)
 			if text, ok := value.(string); ok && text != "" && path[0] != "metadata" && each.policy.GetName() == p.GetName() && !slices.Contains(found, text) {
 				found = append(found, text)
 			}
@@ -206,12 +237,11 @@ func (s Subject) keys() []keyed {
 	for _, p := range s.List() {
 		conditions := p.Expressions("matchConditions")
 		for _, text := range conditions {
-			texts := literals([]expression{parse(text)})
-			all, _ := p.reads([]string{text}, "object")
-			for _, each := range all {
-				for _, path := range each.paths {
-					for _, key := range keysIn(path, each.whole, texts) {
-						add(keyed{fmt.Sprint(path[1]), key, literals(parseAll(conditions))})
+			texts := cel.Texts(text)
+			for _, each := range p.reads([]string{text}, "object").Reads {
+				for _, path := range each.Paths {
+					for _, key := range keysIn(path, each.Whole, texts) {
+						add(keyed{fmt.Sprint(path[1]), key, cel.Texts(conditions...)})
 					}
 				}
 			}
@@ -221,7 +251,7 @@ func (s Subject) keys() []keyed {
 }
 
 // keysIn returns the keys of labels or annotations that are read at a path. If any of them may be, each of the texts can be a key.
-func keysIn(path Path, whole bool, texts []string) []string {
+func keysIn(path cel.Path, whole bool, texts []string) []string {
 	if len(path) < 2 || path[0] != any("metadata") || path[1] != any("labels") && path[1] != any("annotations") {
 		return nil
 	}
@@ -234,12 +264,4 @@ func keysIn(path Path, whole bool, texts []string) []string {
 		}
 	}
 	return texts
-}
-
-func parseAll(texts []string) []expression {
-	var all []expression
-	for _, text := range texts {
-		all = append(all, parse(text))
-	}
-	return all
 }

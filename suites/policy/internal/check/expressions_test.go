@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/admission"
 
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
@@ -131,14 +131,6 @@ func TestLost(t *testing.T) {
 	}
 }
 
-func TestNamesVariable(t *testing.T) {
-	for expression, want := range map[string]bool{"namespaceObject == null": true, "'namespaceObject' == object.a": false, "object.namespaceObject": false, "has(namespaceObject.metadata)": true} {
-		if got := Names(expression, "namespaceObject"); got != want {
-			t.Errorf("%s: got %t; want %t", expression, got, want)
-		}
-	}
-}
-
 // Each form has the same value as the quantity.
 func TestEqualQuantities(t *testing.T) {
 	for text, want := range map[string]string{
@@ -150,102 +142,11 @@ func TestEqualQuantities(t *testing.T) {
 	}
 }
 
-// The paths are of the object, through variables, macros and optional fields. Names are as in the schema, without
-// escapes.
-func TestReads(t *testing.T) {
-	for expression, want := range map[string]string{
-		"object.spec.?containers.orValue([])":                          "spec spec.containers",
-		"has(object.a.b) && oldObject.c == x":                          "a a.b c",
-		"params.object.a == namespaceObject.a.b":                       "",
-		"object.spec.containers.all(c, c.object == 'object.x')":        "spec spec.containers spec.containers.* spec.containers.*.object",
-		"object.all(key, key == 'object.a.b')":                         "*",
-		"object.spec.allow__dash__all == object.__package__":           "spec spec.allow-all package",
-		"object.a__b == 1":                                             "a__b",
-		"object.metadata.labels['a.b/c'] == object.metadata.labels[x]": "metadata metadata.labels metadata.labels.a.b/c metadata metadata.labels metadata.labels.*",
-		"'x' in object.a || object.b in ['y']":                         "a a.x b",
-		"variables.both.exists(c, c.name == 'x')":                      "a a.l b b.l a.l.*|b.l.* a.l.*.name|b.l.*.name",
-		"(object.kind == 'a' ? object.a : object.b).c == 1":            "kind a b a.c|b.c",
-		"object.l.map(c, c.m).all(m, m.n == 1)":                        "l l.* l.*.m l.*.m l.*.m.n",
-		"object.l.map(c, c.m).flatten().all(m, m.n == 1)":              "l l.* l.*.m l.*.m.* l.*.m.*.n",
-		"object.l.filter(c, has(c.m))[0].n == 1":                       "l l.* l.*.m l.* l.*.n",
-		"quantity(object.a) == object.?b.optMap(v, v.c).orValue(1)":    "a a! b b.c",
-		"f(object)": "!",
-		"object.l.exists(c, c.a == 1 && object.m.all(c, c.b == 1))": "l l.* l.*.a m m.* m.*.b",
-		"object.l.transformList(i, v, v.a).all(x, x == 1)":          "l l.* l.*.a",
-		"object.spec != oldObject.spec":                             "spec spec",
-		"object.a ==":                                               "?",
-		"variables.unknown.a == 1":                                  "?",
-		"variables.loop == 1":                                       "a",
-		"'x' in (object.k ? object.a : object.b)":                   "k a b a.x|b.x",
-		"'x' in object.l.map(c, c.m)":                               "l l.* l.*.m l.*.m",
-	} {
-		t.Run(expression, func(t *testing.T) {
-			p := withExpression(expression)
-			p.Object["spec"].(map[string]any)["variables"] = []any{ //nolint:forcetypeassert // it was made so
-				map[string]any{"name": "both", "expression": "object.a.l + object.b.?l.orValue([])"},
-				map[string]any{"name": "loop", "expression": "variables.loop || object.a"},
-			}
-			all, known := p.reads([]string{expression}, "object", "oldObject")
-			var got []string
-			for _, each := range all {
-				var alternatives []string
-				for _, path := range each.paths {
-					var steps []string
-					for _, step := range path {
-						steps = append(steps, fmt.Sprint(step))
-					}
-					alternatives = append(alternatives, strings.Join(steps, "."))
-				}
-				mark := ""
-				if each.whole {
-					mark = "!"
-				}
-				got = append(got, strings.Join(alternatives, "|")+mark)
-			}
-			if !known {
-				got = append(got, "?")
-			}
-			if got := strings.Join(got, " "); got != want {
-				t.Errorf("got  %s\nwant %s", got, want)
-			}
-		})
-	}
-}
-
-// A name is read of something whose paths are not known. What a variable reads belongs to the variable.
-func TestNotFollowed(t *testing.T) {
-	for expression, want := range map[string]string{
-		"object.l.all(c, c.a == oldObject.l[0].b) && request.a.?b == namespaceObject.c['d']": "[]",
-		"params.data.a == object.b":                                  "[params params.data]",
-		"f(object).a == 'b'":                                         "[f(object)]",
-		"[object.a].exists(c, c.b == 1)":                             "[c]",
-		"object.l.transformList(i, v, v.a).all(c, c.b == 1)":         "[c]",
-		"['a'].all(request, request.b == 1)":                         "[request]",
-		"object.a.replace(c, c.b) == 'x'":                            "[c]",
-		"(request.dryRun ? {} : f(object)).a":                        "[request.dryRun ? {} : f(object)]",
-		"'x' in f(object) || f(object)['y']":                         "[f(object) f(object)]",
-		"'x' in ['x'] && object.a.split('/')[0] in ['y']":            "[]",
-		"object.a[f(object)] == 'b'":                                 "[]",
-		"variables.hidden == 1 && variables.hidden.a == 1":           "[variables.hidden]",
-		"variables.unknown == 1":                                     "[variables.unknown]",
-		"object.a ==":                                                "[object.a ==]",
-		"(object.a.l + object.?b.l.orValue([])).all(c, has(c.name))": "[]",
-	} {
-		t.Run(expression, func(t *testing.T) {
-			p := withExpression(expression)
-			p.Object["spec"].(map[string]any)["variables"] = []any{map[string]any{"name": "hidden", "expression": "params.a"}} //nolint:forcetypeassert // it was made so
-			if got := fmt.Sprint(p.reader([]string{expression}, "object", "oldObject").lost); got != want {
-				t.Errorf("got %s; want %s", got, want)
-			}
-		})
-	}
-}
-
 // Each element is read of a list, and only the entry of a map.
 func TestReadsIn(t *testing.T) {
 	read := Subject{Policies: []shipped.Manifest{{Object: withExpression("'x' in object.spec.a").Object}}}.readPaths(Policy.expressions)
 	for step, want := range map[any]bool{0: true, "x": true, "y": false} {
-		if got := read.have(Path{"spec", "a", step}); got != want {
+		if got := read.have(cel.Path{"spec", "a", step}); got != want {
 			t.Errorf("%v: got %t; want %t", step, got, want)
 		}
 	}
@@ -290,6 +191,66 @@ func TestRuleMatches(t *testing.T) {
 			served.Group = "apps"
 			if ruleMatches(rule, served, admission.Operation(test.operation)) {
 				t.Error("it matches another group")
+			}
+		})
+	}
+}
+
+func pod(image string, more ...any) map[string]any {
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": image, "labels": map[string]any{"a.b/c": "d"}},
+		"spec": map[string]any{"containers": append([]any{map[string]any{"image": image}}, more...)},
+	}
+}
+
+// A volume that is mounted is referred to by its name; a container whose label has its name is not.
+func TestReferred(t *testing.T) {
+	object := map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"name": "c"}},
+		"spec": map[string]any{
+			"volumes":    []any{map[string]any{"name": "v"}},
+			"containers": []any{map[string]any{"name": "c", "image": "v", "volumeMounts": []any{map[string]any{"name": "v"}}}},
+		},
+	}
+	if !referred(object, cel.Path{"spec", "volumes"}, "v") || referred(object, cel.Path{"spec", "containers"}, "c") {
+		t.Error("want the volume, and not the container")
+	}
+}
+
+// A defect is where objects differ, as deep as possible; a list of another length differs as a whole.
+func TestDefect(t *testing.T) {
+	for want, bad := range map[string]Bad{
+		"[spec.containers[0].image]": {Object: pod("bad"), Fix: pod("good")},
+		"[spec.containers]":          {Object: pod("good", map[string]any{"image": "bad"}), Fix: pod("good")},
+		"[]":                         {Object: pod("bad")},
+	} {
+		t.Run(want, func(t *testing.T) {
+			if got := fmt.Sprint(bad.Defect()); got != want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// Of a defect, what policies read decides. If none of it is read, or an expression does not parse, all of it may.
+func TestDeciding(t *testing.T) {
+	image, name, drop, label := cel.Path{"spec", "containers", 0, "image"}, cel.Path{"spec", "containers", 0, "name"}, cel.Path{"spec", "containers", 0, "drop", 1}, cel.Path{"metadata", "labels", "a"}
+	all := []cel.Path{image, name, drop, label}
+	for expression, want := range map[string][]cel.Path{
+		"object.spec.containers.all(c, c.image == 'i')":                         {image},
+		"object.spec.containers.all(c, c.image == 'i' && 'ALL' in c.drop)":      {image, drop},
+		"object.metadata.labels == {'a': 'b'} && object.spec.replicas == 1":     {label},
+		"has(object.spec.containers)":                                           {image, name, drop},
+		"object.spec != oldObject.spec && object.spec.containers[0].name > 'a'": {name},
+		"object != null && object.metadata.labels.exists(k, k == 'b')":          {label},
+		"object.spec.replicas == 1":                                             all,
+		"f(object)":                                                             all,
+		"object.spec ==":                                                        all,
+	} {
+		t.Run(expression, func(t *testing.T) {
+			s := Subject{Policies: []shipped.Manifest{{Object: withExpression(expression).Object}}}
+			if diff := cmp.Diff(want, s.deciding(all)); diff != "" {
+				t.Errorf("- want, + got:\n%s", diff)
 			}
 		})
 	}

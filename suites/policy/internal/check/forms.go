@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/fields"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 const quantityType = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -23,9 +25,9 @@ func (b *bench) forms(all []sample) []*Case {
 			continue
 		}
 		for _, path := range b.quantities(s, kind) {
-			value, _ := at(s.object, path)
+			value, _ := vary.At(s.object, path)
 			for _, form := range equalQuantities(fmt.Sprint(value)) {
-				c := b.create(Forms, s, with(s.object, path, func(any) (any, bool) { return form, true }), fmt.Sprintf("with %s: %s, which is %v", path, form, value))
+				c := b.create(Forms, s, vary.With(s.object, path, func(any) (any, bool) { return form, true }), fmt.Sprintf("with %s: %s, which is %v", path, form, value))
 				c.Path, c.Control = path, b.sampleCase(s)
 				cases = append(cases, c)
 			}
@@ -35,8 +37,8 @@ func (b *bench) forms(all []sample) []*Case {
 }
 
 // quantities returns the paths of the quantities of a sample.
-func (b *bench) quantities(s sample, kind schema.GroupVersionKind) []Path {
-	return slices.DeleteFunc(paths(s.object, nil), func(path Path) bool {
+func (b *bench) quantities(s sample, kind schema.GroupVersionKind) []cel.Path {
+	return slices.DeleteFunc(vary.Paths(s.object, nil), func(path cel.Path) bool {
 		return fields.TypeAt(b.openAPI[kind.GroupVersion()], kind, path) != quantityType
 	})
 }

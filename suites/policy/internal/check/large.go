@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // times is how many times larger the lists and maps are made that expressions loop over.
@@ -14,11 +17,11 @@ func (b *bench) large(all []sample) []*Case {
 	var cases []*Case
 	read := b.subject.readPaths(Policy.expressions)
 	for _, s := range all {
-		for _, path := range paths(s.object, nil) {
-			if value, _ := at(s.object, path); !isCollection(value) || !read.loopsOver(path) {
+		for _, path := range vary.Paths(s.object, nil) {
+			if value, _ := vary.At(s.object, path); !isCollection(value) || !read.loopsOver(path) {
 				continue
 			}
-			c := b.create(Large, s, with(s.object, path, func(old any) (any, bool) { return multiplied(old), true }), fmt.Sprintf("with %d times as many elements in %s", times, path))
+			c := b.create(Large, s, vary.With(s.object, path, func(old any) (any, bool) { return multiplied(old), true }), fmt.Sprintf("with %d times as many elements in %s", times, path))
 			c.Path = path
 			cases = append(cases, c)
 		}
@@ -27,10 +30,10 @@ func (b *bench) large(all []sample) []*Case {
 }
 
 // loopsOver reports whether an expression reads each element of a list or map.
-func (r readPaths) loopsOver(path Path) bool {
-	return slices.ContainsFunc(r.reads, func(one read) bool {
-		return slices.ContainsFunc(one.paths, func(p Path) bool {
-			return len(p) > len(path) && p[len(path)] == any(each{}) && matches(p, path)
+func (r readPaths) loopsOver(path cel.Path) bool {
+	return slices.ContainsFunc(r.reads, func(one cel.Read) bool {
+		return slices.ContainsFunc(one.Paths, func(p cel.Path) bool {
+			return len(p) > len(path) && p[len(path)] == any(cel.Each{}) && p.Matches(path)
 		})
 	})
 }

@@ -7,25 +7,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // Lost returns the paths of what the object of the request has, and the object in the response does not have any more,
 // or has in another order, because of the policies: fields, entries of maps, and elements of lists. Values that changed
 // are not lost.
-func (c *Case) Lost() []Path {
+func (c *Case) Lost() []cel.Path {
 	sent, ok := c.Request.Object.(*unstructured.Unstructured)
 	if !ok {
 		return nil
 	}
-	object := ofClient(sent.Object)
-	without := lost(object, ofClient(c.Before.Fields()), nil)
-	return slices.DeleteFunc(lost(object, ofClient(c.After.Fields()), nil), func(path Path) bool {
-		return slices.ContainsFunc(without, func(p Path) bool { return slices.Equal(p, path) }) // the API server dropped it
+	object := vary.OfClient(sent.Object)
+	without := lost(object, vary.OfClient(c.Before.Fields()), nil)
+	return slices.DeleteFunc(lost(object, vary.OfClient(c.After.Fields()), nil), func(path cel.Path) bool {
+		return slices.ContainsFunc(without, func(p cel.Path) bool { return slices.Equal(p, path) }) // the API server dropped it
 	})
 }
 
-func lost(object, later any, at Path) []Path {
-	var all []Path
+func lost(object, later any, at cel.Path) []cel.Path {
+	var all []cel.Path
 	switch object := object.(type) {
 	case map[string]any:
 		others, _ := later.(map[string]any)
@@ -103,7 +105,7 @@ func (b *bench) foreign(all []sample) []*Case {
 		return nil
 	}
 	for _, s := range all {
-		u := &unstructured.Unstructured{Object: withEntry(s.object, Path{"metadata", "labels", "contract.admissiontest.dev/other"}, "kept")}
+		u := &unstructured.Unstructured{Object: withEntry(s.object, cel.Path{"metadata", "labels", "contract.admissiontest.dev/other"}, "kept")}
 		u.SetAnnotations(mapWith(u.GetAnnotations(), "contract.admissiontest.dev/other", "kept"))
 		u.SetFinalizers(append(u.GetFinalizers(), finalizer))
 		cases = append(cases, b.newCase(Foreign, s, framework.Create(b.addressed(u.Object)), "create", "with a label, an annotation and a finalizer of another client"))
@@ -113,8 +115,8 @@ func (b *bench) foreign(all []sample) []*Case {
 
 // Drift returns the paths at which the response to a second apply differs from the first one, unless it has there what the
 // manifest says: then the first one was wrong, and not the second.
-func (c *Case) Drift() []Path {
+func (c *Case) Drift() []cel.Path {
 	sent, _ := c.Request.Object.(*unstructured.Unstructured)
 	first, second := c.Control.After.Fields(), c.After.Fields()
-	return slices.DeleteFunc(Differences(first, second), func(path Path) bool { return sent != nil && carries(second, sent.Object, []Path{path}) })
+	return slices.DeleteFunc(vary.Differences(first, second), func(path cel.Path) bool { return sent != nil && carries(second, sent.Object, []cel.Path{path}) })
 }

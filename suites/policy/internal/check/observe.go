@@ -22,6 +22,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -36,7 +37,7 @@ type Case struct {
 	// Good and Bad are the indexes of the sample that it was made from; the other one is -1.
 	Good, Bad int
 	// Path is where the object was varied.
-	Path    Path
+	Path    cel.Path
 	Request framework.Request
 	// Control is another request that says what this one must get, or whether it says anything. Nil means none.
 	Control *Case
@@ -52,9 +53,9 @@ type Case struct {
 	// Whole is true if the API server accepts its response to the creation of a sample as a new object. Chosen are the paths of
 	// values that it chooses, which differ in each response.
 	Whole  bool
-	chosen []Path
+	chosen []cel.Path
 	// Templates are the parts of an Owned object that its owner wrote.
-	Templates []Path
+	Templates []cel.Path
 	// Before and After are the responses without and with the policies.
 	Before, After framework.Result
 }

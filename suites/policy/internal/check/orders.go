@@ -11,6 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // mutators returns the MutatingAdmissionPolicies that have a binding.
@@ -45,7 +46,7 @@ func (b *bench) inOrders(ctx context.Context) error {
 			copied := *c
 			copied.After, copied.Control = framework.Result{}, nil
 			if c.Whole {
-				copied.Request.Object = &unstructured.Unstructured{Object: ofClient(c.Before.Fields())}
+				copied.Request.Object = &unstructured.Unstructured{Object: vary.OfClient(c.Before.Fields())}
 			}
 			first[i] = append(first[i], &copied)
 		}

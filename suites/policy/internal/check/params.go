@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // param is an object that a binding of a policy names as its param.
@@ -119,13 +121,13 @@ type shape struct {
 // variantsOf returns an object without each of its values, and with each list and map empty.
 func variantsOf(object map[string]any) []shape {
 	var all []shape
-	for _, path := range paths(object, nil) {
-		if slices.Equal(path, Path{"metadata"}) {
+	for _, path := range vary.Paths(object, nil) {
+		if slices.Equal(path, cel.Path{"metadata"}) {
 			continue // it has the name
 		}
-		edits := map[string]map[string]any{"without ": with(object, path, remove)}
-		if old, _ := at(object, path); isCollection(old) {
-			edits["with empty "] = with(object, path, empty)
+		edits := map[string]map[string]any{"without ": vary.With(object, path, vary.Remove)}
+		if old, _ := vary.At(object, path); isCollection(old) {
+			edits["with empty "] = vary.With(object, path, vary.Empty)
 		}
 		for _, change := range slices.Sorted(maps.Keys(edits)) {
 			if len(all) < mostShapes {

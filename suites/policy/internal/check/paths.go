@@ -2,7 +2,6 @@ package check
 
 import (
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // MissingPath is a path in an expression of a policy that no kind has which the policy matches.
@@ -30,38 +30,38 @@ func (b *bench) findMissing() {
 	for _, p := range b.subject.List() {
 		name, kinds := p.GetKind()+" "+p.GetName(), b.kindsOf(p)
 		for _, expression := range p.expressionsAt() {
-			r := p.reader([]string{expression.text}, "object", "oldObject")
-			for _, each := range r.reads {
+			r := p.reads([]string{expression.text}, "object", "oldObject")
+			for _, each := range r.Reads {
 				exists, known := len(kinds) == 0, false
 				for _, kind := range kinds {
-					for _, path := range each.paths {
-						inList := each.in && b.schema(kind, path[:len(path)-1])["items"] != nil
+					for _, path := range each.Paths {
+						inList := each.In && b.schema(kind, path[:len(path)-1])["items"] != nil
 						known = known || inList || b.schema(kind, path) != nil
 						exists = exists || inList || b.canHave(kind, path)
 					}
 				}
-				missing := MissingPath{name, "object." + each.paths[0].String()}
+				missing := MissingPath{name, "object." + each.Paths[0].String()}
 				if exists && !known {
-					r.lost = append(r.lost, missing.Path)
+					r.Lost = append(r.Lost, missing.Path)
 				} else if !exists && !slices.Contains(b.observed.Missing, missing) {
 					b.observed.Missing = append(b.observed.Missing, missing)
 				}
 			}
-			if len(r.lost) > 0 {
-				b.observed.NotKnown[name] = append(b.observed.NotKnown[name], expression.path.String()+": "+r.lost[0])
+			if len(r.Lost) > 0 {
+				b.observed.NotKnown[name] = append(b.observed.NotKnown[name], expression.path.String()+": "+r.Lost[0])
 			}
 		}
 	}
 }
 
 // schema returns the schema that a kind has at a path, or nil if it has none or it is not known.
-func (b *bench) schema(kind schema.GroupVersionKind, path Path) map[string]any {
+func (b *bench) schema(kind schema.GroupVersionKind, path cel.Path) map[string]any {
 	return fields.SchemaAt(b.openAPI[kind.GroupVersion()], kind, path)
 }
 
 // readPaths are what the policies read of objects.
 type readPaths struct {
-	reads []read
+	reads []cel.Read
 	// all is true if any path may be read, or written by a mutation.
 	all bool
 }
@@ -70,41 +70,28 @@ type readPaths struct {
 func (s Subject) readPaths(expressions func(Policy) []string) readPaths {
 	var found readPaths
 	for _, p := range s.List() {
-		reads, known := p.reads(expressions(p), "object", "oldObject")
-		found.reads = append(found.reads, reads...)
-		found.all = found.all || !known || p.Mutating()
+		r := p.reads(expressions(p), "object", "oldObject")
+		found.reads = append(found.reads, r.Reads...)
+		found.all = found.all || r.Unknown || p.Mutating()
 	}
 	return found
 }
 
 // have reports whether a path is read, or is above one that is read.
-func (r readPaths) have(path Path) bool {
-	return r.all || slices.ContainsFunc(r.reads, func(each read) bool {
-		return slices.ContainsFunc(each.paths, func(p Path) bool { return (len(path) <= len(p) || each.whole) && matches(p, path) })
+func (r readPaths) have(path cel.Path) bool {
+	return r.all || slices.ContainsFunc(r.reads, func(each cel.Read) bool {
+		return slices.ContainsFunc(each.Paths, func(p cel.Path) bool { return (len(path) <= len(p) || each.Whole) && p.Matches(path) })
 	})
-}
-
-// matches reports whether the steps that two paths both have are the same. A key that is read of a list is one of its elements:
-// 'ALL' in drop.
-func matches(read, path Path) bool {
-	for i := range min(len(read), len(path)) {
-		_, key := read[i].(string)
-		_, index := path[i].(int)
-		if read[i] != any(each{}) && read[i] != path[i] && (!key || !index) {
-			return false
-		}
-	}
-	return true
 }
 
 // deciding returns the paths of a list at which values decide: an expression reads the value, or something above it, and nothing
 // more exact. If there is none, what is read is not known, and all are returned.
-func (s Subject) deciding(all []Path) []Path {
+func (s Subject) deciding(all []cel.Path) []cel.Path {
 	reads := s.readPaths(Policy.deciding)
 	for _, k := range s.keys() {
-		reads.reads = append(reads.reads, read{paths: []Path{{"metadata", k.in, k.key}}})
+		reads.reads = append(reads.reads, cel.Read{Paths: []cel.Path{{"metadata", k.in, k.key}}})
 	}
-	var found []Path
+	var found []cel.Path
 	for _, path := range all {
 		if reads.have(path) || reads.endAbove(path) {
 			found = append(found, path)
@@ -117,13 +104,13 @@ func (s Subject) deciding(all []Path) []Path {
 }
 
 // endAbove reports whether a path is below one that is read, below which nothing else is.
-func (r readPaths) endAbove(path Path) bool {
-	var ends []Path
+func (r readPaths) endAbove(path cel.Path) bool {
+	var ends []cel.Path
 	for _, each := range r.reads {
-		ends = append(ends, each.paths...)
+		ends = append(ends, each.Paths...)
 	}
-	return slices.ContainsFunc(ends, func(end Path) bool {
-		return len(end) < len(path) && matches(end, path) && !slices.ContainsFunc(ends, func(p Path) bool { return len(p) > len(end) && p.below(end) })
+	return slices.ContainsFunc(ends, func(end cel.Path) bool {
+		return len(end) < len(path) && end.Matches(path) && !slices.ContainsFunc(ends, func(p cel.Path) bool { return len(p) > len(end) && p.Below(end) })
 	})
 }
 
@@ -161,13 +148,5 @@ func ruleMatches(rule any, served metav1.APIResource, operations ...admission.Op
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &decoded); err != nil {
 		return false // the API server says what is wrong
 	}
-	resource, subresource, _ := strings.Cut(served.Name, "/")
-	namespace := ""
-	if served.Namespaced {
-		namespace = metav1.NamespaceDefault
-	}
-	return slices.ContainsFunc(operations, func(operation admission.Operation) bool {
-		attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, namespace, "", schema.GroupVersionResource{Group: served.Group, Version: served.Version, Resource: resource}, subresource, operation, nil, false, nil)
-		return (&rules.Matcher{Rule: decoded.RuleWithOperations, Attr: attributes}).Matches()
-	})
+	return vary.Matches(decoded.RuleWithOperations, served, operations...)
 }

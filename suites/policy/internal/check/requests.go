@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // finalizer holds objects in deletion.
@@ -34,7 +36,7 @@ type sample struct {
 	good, bad int
 	object    map[string]any
 	fix       map[string]any // of a bad one
-	defect    []Path         // of a bad one with a fix, without what the policies do not read
+	defect    []cel.Path     // of a bad one with a fix, without what the policies do not read
 	name      string         // "good[0]"
 }
 
@@ -158,15 +160,15 @@ func (b *bench) variants(all []sample) []*Case {
 	read, unread := b.subject.readPaths(Policy.expressions), 0
 	for _, s := range all {
 		n := 0
-		for _, path := range paths(s.object, nil) {
+		for _, path := range vary.Paths(s.object, nil) {
 			if !read.have(path) {
 				if unread++; unread%oneUnread != 0 {
 					continue
 				}
 			}
-			edits := map[string]map[string]any{"without ": with(s.object, path, remove)}
-			if old, _ := at(s.object, path); isCollection(old) {
-				edits["with empty "] = with(s.object, path, empty)
+			edits := map[string]map[string]any{"without ": vary.With(s.object, path, vary.Remove)}
+			if old, _ := vary.At(s.object, path); isCollection(old) {
+				edits["with empty "] = vary.With(s.object, path, vary.Empty)
 			}
 			for _, change := range slices.Sorted(maps.Keys(edits)) {
 				if n++; n > mostVariants {
@@ -209,7 +211,7 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 			return nil, err
 		}
 		b.copies[s.name] = copied
-		var defect []Path
+		var defect []cel.Path
 		if s.bad >= 0 {
 			defect = b.subject.Bad[s.bad].Defect()
 		}
@@ -219,7 +221,7 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 				return nil, err
 			}
 			whole := kept
-			if len(difference(s.object, copied, nil)) > 0 {
+			if len(vary.Difference(s.object, copied, nil)) > 0 {
 				whole = nil // it may not be bad
 			}
 			violations, err := b.violations(ctx, s, whole, fixed)
@@ -299,9 +301,9 @@ func collection(kept *unstructured.Unstructured) framework.Request {
 
 // partly makes a stored fix bad only where the policies read it, and at each of these paths alone: what else differs, or another
 // part of the defect, may be what the API server does not let change.
-func (b *bench) partly(s sample, whole []Path, fixed *unstructured.Unstructured) []*Case {
+func (b *bench) partly(s sample, whole []cel.Path, fixed *unstructured.Unstructured) []*Case {
 	var cases []*Case
-	add := func(values []Path, where string) {
+	add := func(values []cel.Path, where string) {
 		alone := b.alone(s, values, where)
 		if alone == nil {
 			return // it is the whole difference
@@ -315,7 +317,7 @@ func (b *bench) partly(s sample, whole []Path, fixed *unstructured.Unstructured)
 	}
 	for _, path := range s.defect[:min(len(s.defect), mostParts)] {
 		if len(s.defect) > 1 {
-			add([]Path{path}, path.String())
+			add([]cel.Path{path}, path.String())
 		}
 	}
 	return cases
@@ -370,9 +372,9 @@ func withoutRefused(object map[string]any, refusal framework.Result) map[string]
 		return nil
 	}
 	var changed map[string]any
-	for _, path := range slices.Backward(paths(object, nil)) {
+	for _, path := range slices.Backward(vary.Paths(object, nil)) {
 		if slices.ContainsFunc(refusal.Status.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == path.String() }) {
-			object = with(object, path, remove)
+			object = vary.With(object, path, vary.Remove)
 			changed = object
 		}
 	}
@@ -392,11 +394,11 @@ func (b *bench) storedName(s sample, name, suffix string) string {
 }
 
 // withValues returns a copy of an object with the values of another one at some paths, or nil if it cannot have them.
-func withValues(object, other map[string]any, paths []Path) map[string]any {
+func withValues(object, other map[string]any, paths []cel.Path) map[string]any {
 	for _, path := range paths {
-		value, found := at(other, path)
+		value, found := vary.At(other, path)
 		if object != nil {
-			object = with(object, path, func(any) (any, bool) { return value, found })
+			object = vary.With(object, path, func(any) (any, bool) { return value, found })
 		}
 	}
 	return object
@@ -404,7 +406,7 @@ func withValues(object, other map[string]any, paths []Path) map[string]any {
 
 // edited returns a stored object with the values of another manifest at some paths. If it cannot have them, it gets the
 // whole content of the manifest.
-func edited(kept *unstructured.Unstructured, manifest map[string]any, paths []Path) *unstructured.Unstructured {
+func edited(kept *unstructured.Unstructured, manifest map[string]any, paths []cel.Path) *unstructured.Unstructured {
 	if changed := withValues(kept.Object, manifest, paths); changed != nil {
 		return &unstructured.Unstructured{Object: changed}
 	}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // resendable finds out, before the policies are installed, how the API server's response to the creation of a sample can be
@@ -22,7 +24,7 @@ func (b *bench) resendable(ctx context.Context, samples []*Case) error {
 	for _, c := range samples {
 		if c.Accepted() {
 			same, sent := *c, *c
-			sent.Request.Object = &unstructured.Unstructured{Object: ofClient(c.Before.Fields())}
+			sent.Request.Object = &unstructured.Unstructured{Object: vary.OfClient(c.Before.Fields())}
 			all, again, whole = append(all, c), append(again, &same), append(whole, &sent)
 		}
 	}
@@ -30,21 +32,21 @@ func (b *bench) resendable(ctx context.Context, samples []*Case) error {
 		return err
 	}
 	for i, c := range all {
-		c.Whole, c.chosen = whole[i].Accepted(), Differences(c.Before.Fields(), again[i].Before.Fields())
+		c.Whole, c.chosen = whole[i].Accepted(), vary.Differences(c.Before.Fields(), again[i].Before.Fields())
 	}
 	return nil
 }
 
 // made returns the object of a sample with what the policies made of it, for another creation.
 func (c *Case) made(after framework.Result) (map[string]any, error) {
-	object := ofClient(after.Fields())
+	object := vary.OfClient(after.Fields())
 	if c.Whole {
 		return object, nil
 	}
-	before := ofClient(c.Before.Fields())
+	before := vary.OfClient(c.Before.Fields())
 	for _, path := range c.chosen {
-		value, has := at(before, path)
-		if changed := with(object, path, func(any) (any, bool) { return value, has }); changed != nil {
+		value, has := vary.At(before, path)
+		if changed := vary.With(object, path, func(any) (any, bool) { return value, has }); changed != nil {
 			object = changed
 		}
 	}
@@ -71,7 +73,7 @@ func (c *Case) made(after framework.Result) (map[string]any, error) {
 
 // ChangedAgain returns the paths at which the policies change what they made of a sample: first compared with what they made, and
 // if it was also sent without them, with the response to that.
-func (c *Case) ChangedAgain() []Path {
+func (c *Case) ChangedAgain() []cel.Path {
 	first := c.Control.After
 	if c.Before.Object != nil {
 		first = c.Before
@@ -101,12 +103,12 @@ func (b *bench) withoutPolicies(ctx context.Context, reapplied []*Case) error {
 
 // Changed returns the paths at which two responses to creations of a sample, or of what the policies made of it, differ, apart
 // from what the API server chooses. AnyOrder ignores the order of lists of objects.
-func (c *Case) Changed(one, other framework.Result, anyOrder bool) []Path {
+func (c *Case) Changed(one, other framework.Result, anyOrder bool) []cel.Path {
 	settled := func(result framework.Result) map[string]any {
-		object := ofClient(result.Fields())
+		object := vary.OfClient(result.Fields())
 		for _, path := range slices.Backward(c.chosen) {
 			if !c.Whole { // otherwise they were sent again
-				if without := with(object, path, remove); without != nil {
+				if without := vary.With(object, path, vary.Remove); without != nil {
 					object = without
 				}
 			}
@@ -116,16 +118,16 @@ func (c *Case) Changed(one, other framework.Result, anyOrder bool) []Path {
 		}
 		return object
 	}
-	return difference(settled(one), settled(other), nil)
+	return vary.Difference(settled(one), settled(other), nil)
 }
 
 // SetByServer reports whether an object of a sample that is sent again lacks a value that the API server sets without the policies.
-func (c *Case) SetByServer(path Path) bool {
+func (c *Case) SetByServer(path cel.Path) bool {
 	object, _ := c.Request.Object.(*unstructured.Unstructured)
 	if c.Whole || object == nil {
 		return false
 	}
-	_, written := at(object.Object, path)
-	_, set := at(c.Before.Fields(), path)
+	_, written := vary.At(object.Object, path)
+	_, set := vary.At(c.Before.Fields(), path)
 	return set && !written
 }

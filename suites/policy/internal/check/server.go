@@ -60,31 +60,23 @@ func (s *Server) Close(ctx context.Context) error {
 	return s.target.Close(context.WithoutCancel(ctx))
 }
 
-// Observe sends all requests about a Subject, before and after its policies are installed. Then it removes them.
-func (s *Server) Observe(ctx context.Context, subject Subject) (observed *Observations, err error) {
-	err = s.with(ctx, subject, func(b *bench) error {
-		observed, err = b.observe(ctx)
-		return err
-	})
-	return observed, err
-}
-
-// with calls a function with a bench for a Subject, and then removes the policies.
-func (s *Server) with(ctx context.Context, subject Subject, do func(*bench) error) error {
+// Observe sends all requests about a Subject, before and after its policies are installed. Then it removes the policies.
+func (s *Server) Observe(ctx context.Context, subject Subject) (*Observations, error) {
 	if err := s.restore(ctx); err != nil {
-		return fmt.Errorf("remove the policies of the last Subject: %w", err)
+		return nil, fmt.Errorf("remove the policies of the last Subject: %w", err)
 	}
 	probes, err := s.sandbox(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sandbox, err := s.sandbox(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = do(&bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}}, copies: map[string]map[string]any{}})
+	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}}, copies: map[string]map[string]any{}}
+	observed, err := b.observe(ctx)
 	ctx = context.WithoutCancel(ctx)
-	return errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
+	return observed, errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
 }
 
 // restore returns when no policy of the last Subject is effective any more, and lets go the objects that a finalizer held.

@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/fields"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // openAPILimit is how long an API server may take to publish the schemas of a new CustomResourceDefinition.
@@ -71,7 +73,7 @@ func (b *bench) siblings(all []sample) []*Case {
 		for _, item := range b.badElements(s) {
 			for _, path := range b.listsBeside(s, item) {
 				appended := func(element any) map[string]any {
-					return with(s.fix, path, func(old any) (any, bool) {
+					return vary.With(s.fix, path, func(old any) (any, bool) {
 						items, _ := old.([]any)
 						return append(slices.Clone(items), withName(element, movedName)), true
 					})
@@ -94,7 +96,7 @@ func (b *bench) siblings(all []sample) []*Case {
 
 // listsBeside returns the other lists in the object that has the list of an element, whose elements can have all fields of the
 // element, and of what the fix has instead.
-func (b *bench) listsBeside(s sample, item badElement) []Path {
+func (b *bench) listsBeside(s sample, item badElement) []cel.Path {
 	kind, err := object.Kind(s.object)
 	if err != nil {
 		return nil
@@ -103,7 +105,7 @@ func (b *bench) listsBeside(s sample, item badElement) []Path {
 	if good, ok := item.good.(map[string]any); ok {
 		maps.Copy(both, good)
 	}
-	var found []Path
+	var found []cel.Path
 	for _, name := range fields.ListsBeside(b.openAPI[kind.GroupVersion()], kind, item.list, both) {
 		found = append(found, append(slices.Clone(item.list[:len(item.list)-1]), any(name)))
 	}
@@ -111,14 +113,14 @@ func (b *bench) listsBeside(s sample, item badElement) []Path {
 }
 
 // listsOf returns the lists that have a defect in an element, each once.
-func listsOf(defect []Path) []Path {
-	var lists []Path
+func listsOf(defect []cel.Path) []cel.Path {
+	var lists []cel.Path
 	for _, path := range defect {
 		for i, step := range path {
 			if _, isIndex := step.(int); !isIndex || i == 0 {
 				continue
 			}
-			if list := path[:i]; !slices.ContainsFunc(lists, func(p Path) bool { return slices.Equal(p, list) }) {
+			if list := path[:i]; !slices.ContainsFunc(lists, func(p cel.Path) bool { return slices.Equal(p, list) }) {
 				if _, named := list[i-1].(string); named {
 					lists = append(lists, list)
 				}
@@ -130,11 +132,11 @@ func listsOf(defect []Path) []Path {
 
 // badElement is an element of a list that has a part of the defect of a bad sample.
 type badElement struct {
-	list, path Path
+	list, path cel.Path
 	bad        map[string]any
 	good       any // what the fix has instead, or nil
 	// values are where the element differs from the good one.
-	values []Path
+	values []cel.Path
 	// byName is true if a part of the defect is the name of the element.
 	byName bool
 }
@@ -144,18 +146,18 @@ type badElement struct {
 func (b *bench) badElements(s sample) []badElement {
 	var all []badElement
 	for _, list := range listsOf(s.defect) {
-		value, _ := at(s.object, list)
+		value, _ := vary.At(s.object, list)
 		items, _ := value.([]any)
 		for i, item := range items {
 			found := badElement{list: list, path: append(slices.Clone(list), any(i))}
 			fields, ok := item.(map[string]any)
-			if !ok || len(below(s.defect, found.path)) == 0 {
+			if !ok || len(vary.Below(s.defect, found.path)) == 0 {
 				continue
 			}
-			good, _ := at(s.fix, found.path)
+			good, _ := vary.At(s.fix, found.path)
 			found.bad, found.good = runtime.DeepCopyJSON(fields), runtime.DeepCopyJSONValue(good)
-			found.values = below(b.subject.Bad[s.bad].Defect(), found.path)
-			found.byName = slices.ContainsFunc(s.defect, func(p Path) bool { return slices.Equal(p, append(slices.Clone(found.path), any("name"))) })
+			found.values = vary.Below(b.subject.Bad[s.bad].Defect(), found.path)
+			found.byName = slices.ContainsFunc(s.defect, func(p cel.Path) bool { return slices.Equal(p, append(slices.Clone(found.path), any("name"))) })
 			all = append(all, found)
 		}
 	}

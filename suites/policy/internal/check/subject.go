@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/celtext"
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // Subject is what the contract is about, as decoded manifests. The fields are documented in suites/policy.
@@ -31,6 +32,14 @@ type Bad struct {
 	Object map[string]any
 	Denied string
 	Fix    map[string]any
+}
+
+// Defect returns where bad differs from its fix, apart from what says which object it is.
+func (b Bad) Defect() []cel.Path {
+	if b.Fix == nil {
+		return nil
+	}
+	return vary.Defect(b.Object, b.Fix)
 }
 
 // The kinds of manifests of a Subject.
@@ -186,16 +195,16 @@ func quotable(policy *unstructured.Unstructured) []any {
 }
 
 // lineOf returns an expression in one line, or as it is if it is no expression, or if it has an escaped identifier, which
-// celtext.Text does not write.
+// cel.Text does not write.
 func lineOf(expression string) string {
 	if !strings.ContainsFunc(expression, unicode.IsControl) || strings.Contains(expression, "`") {
 		return expression
 	}
-	root, _, err := celtext.Parse(expression)
+	root, _, err := cel.Parse(expression)
 	if err != nil {
 		return expression
 	}
-	line, err := celtext.Text(root)
+	line, err := cel.Text(root)
 	if err != nil {
 		return expression
 	}

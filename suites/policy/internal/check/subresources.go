@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // subwrites makes a stored fix bad by each subresource that can carry the defect. The API server says which: what a read
@@ -32,7 +34,7 @@ func (b *bench) subwrites(ctx context.Context, s sample, kept, fixed *unstructur
 			continue
 		}
 		var writes []subwrite
-		if defect := defectOf(bad.Object, good.Object); len(defect) > 0 {
+		if defect := vary.Defect(bad.Object, good.Object); len(defect) > 0 {
 			if good.GroupVersionKind() == kind {
 				defect = b.subject.deciding(defect)
 			}
@@ -94,12 +96,12 @@ func (b *bench) view(ctx context.Context, stored *unstructured.Unstructured, sub
 // subwrite is a write of a subresource.
 type subwrite struct {
 	object *unstructured.Unstructured
-	defect []Path
+	defect []cel.Path
 	// element is where a bad element of a list was added, or nil. Control is the same write with the good element.
-	element Path
+	element cel.Path
 	control *unstructured.Unstructured
 	// moved is where the bad element is in the bad object, or nil.
-	moved Path
+	moved cel.Path
 	// alone is the request for Case.Alone, if no element was added.
 	alone *Case
 }
@@ -109,10 +111,10 @@ func (b *bench) addedElements(s sample, good *unstructured.Unstructured) []subwr
 	var writes []subwrite
 	for _, item := range b.badElements(s) {
 		for _, path := range b.listsBeside(s, item) {
-			value, _ := at(good.Object, path)
+			value, _ := vary.At(good.Object, path)
 			items, _ := value.([]any)
 			added := func(element any) *unstructured.Unstructured {
-				changed := with(good.Object, path, func(any) (any, bool) {
+				changed := vary.With(good.Object, path, func(any) (any, bool) {
 					return append(slices.Clone(items), withName(element, movedName)), true
 				})
 				return &unstructured.Unstructured{Object: changed}
@@ -136,7 +138,7 @@ const mostRefusals = 12
 func (b *bench) subwrite(ctx context.Context, s sample, fixed *unstructured.Unstructured, name string, write subwrite) (*Case, error) {
 	request := framework.Request{Verb: framework.VerbUpdate, Kind: fixed.GroupVersionKind(), Namespace: fixed.GetNamespace(), Name: fixed.GetName(), Subresource: name}
 	change := "to the values of the bad object"
-	if !slices.ContainsFunc(write.defect, func(p Path) bool { return p[0] != "metadata" }) {
+	if !slices.ContainsFunc(write.defect, func(p cel.Path) bool { return p[0] != "metadata" }) {
 		change = "to the metadata of the bad object"
 		if name == "status" {
 			change += " (metadata through status, which usually only controllers may write)"
@@ -161,7 +163,7 @@ func (b *bench) subwrite(ctx context.Context, s sample, fixed *unstructured.Unst
 		}
 		refused := slices.DeleteFunc(sent, (*Case).Accepted)
 		if len(refused) == 0 {
-			if _, kept := at(c.Before.Fields(), write.element); kept && carries(c.Before.Fields(), write.object.Object, write.defect) {
+			if _, kept := vary.At(c.Before.Fields(), write.element); kept && carries(c.Before.Fields(), write.object.Object, write.defect) {
 				return c, nil
 			}
 			return nil, nil
@@ -174,10 +176,10 @@ func (b *bench) subwrite(ctx context.Context, s sample, fixed *unstructured.Unst
 }
 
 // carries reports whether an object has the values of another one at some paths.
-func carries(object, other map[string]any, paths []Path) bool {
-	return len(paths) > 0 && !slices.ContainsFunc(paths, func(path Path) bool {
-		value, found := at(object, path)
-		wanted, want := at(other, path)
+func carries(object, other map[string]any, paths []cel.Path) bool {
+	return len(paths) > 0 && !slices.ContainsFunc(paths, func(path cel.Path) bool {
+		value, found := vary.At(object, path)
+		wanted, want := vary.At(other, path)
 		return found != want || !equality.Semantic.DeepEqual(value, wanted)
 	})
 }
@@ -193,12 +195,12 @@ func (w *subwrite) withoutRefused(refusal framework.Result) bool {
 		rest, found := strings.CutPrefix(cause.Field, w.element.String()+".")
 		field, _, _ := strings.Cut(strings.ReplaceAll(rest, "[", "."), ".")
 		path := append(slices.Clone(w.element), any(field))
-		if _, has := at(w.object.Object, path); !found || !has || slices.ContainsFunc(w.defect, func(p Path) bool { return p.below(path) }) {
+		if _, has := vary.At(w.object.Object, path); !found || !has || slices.ContainsFunc(w.defect, func(p cel.Path) bool { return p.Below(path) }) {
 			continue
 		}
 		removed = true
 		for _, u := range []*unstructured.Unstructured{w.object, w.control} {
-			if changed := with(u.Object, path, remove); changed != nil {
+			if changed := vary.With(u.Object, path, vary.Remove); changed != nil {
 				u.Object = changed
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // patched sends what an update does as a patch of each type, and as an apply. The update is the Control.
@@ -44,7 +45,7 @@ func (b *bench) patched(s sample, update *Case, old *unstructured.Unstructured) 
 		request.HTTP = framework.HTTP{Patch: patch.body, PatchType: patch.typ}
 		cases = append(cases, b.newCase(Verbs, s, request, update.What, "as a patch of type "+string(patch.typ)))
 	}
-	applied := &unstructured.Unstructured{Object: ofClient(changed.Object)}
+	applied := &unstructured.Unstructured{Object: vary.OfClient(changed.Object)}
 	cases = append(cases, b.newCase(Verbs, s, applying(applied), update.What, "as an apply"))
 	for _, c := range cases {
 		c.What, c.Control = update.What+c.What[len(update.What+" "+s.name):], update
@@ -64,7 +65,7 @@ func applying(u *unstructured.Unstructured) framework.Request {
 func replacing(old, changed map[string]any) []map[string]any {
 	operations := []map[string]any{}
 	var done []any
-	for _, path := range difference(old, changed, nil) {
+	for _, path := range vary.Difference(old, changed, nil) {
 		field, _ := path[0].(string)
 		if slices.Contains(done, path[0]) {
 			continue
@@ -109,7 +110,7 @@ func (b *bench) real(ctx context.Context) error {
 	var cases []*Case
 	for _, s := range b.samples() {
 		control := b.sampleCase(s)
-		if control == nil || !control.Accepted() || len(difference(s.object, b.copies[s.name], nil)) > 0 {
+		if control == nil || !control.Accepted() || len(vary.Difference(s.object, b.copies[s.name], nil)) > 0 {
 			continue
 		}
 		u := b.addressed(s.object)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // otherVersions returns the other served versions of a kind.
@@ -40,7 +41,7 @@ func (b *bench) versions(ctx context.Context, s sample, bad, fixed *unstructured
 			continue
 		}
 		other.SetName(converted.GetName())
-		if len(Differences(converted.Object, other.Object)) == 0 {
+		if len(vary.Differences(converted.Object, other.Object)) == 0 {
 			continue
 		}
 		cases = append(cases, b.create(Versions, s, converted.Object, "in version "+kind.GroupVersion().String()))
@@ -56,7 +57,7 @@ func (b *bench) converted(ctx context.Context, stored *unstructured.Unstructured
 	if err != nil || got == nil {
 		return nil, err
 	}
-	u := &unstructured.Unstructured{Object: ofClient(got.Object)}
+	u := &unstructured.Unstructured{Object: vary.OfClient(got.Object)}
 	u.SetName(stored.GetName() + "-converted")
 	return u, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
@@ -62,7 +63,7 @@ func expressions() []Definition {
 			t.must(len(t.expressionsOf("matchConditions")) > 0, "no policy has matchConditions")
 			for _, p := range t.List() {
 				for _, each := range p.Expressions("matchConditions") {
-					if check.Names(each, "namespaceObject") {
+					if cel.Names(each, "namespaceObject") {
 						t.Errorf("%s %q: the matchCondition %s uses namespaceObject, which is always null in matchConditions", p.GetKind(), p.GetName(), each)
 					}
 				}

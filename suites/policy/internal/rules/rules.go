@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/rule"
+	"github.com/admissiontest/admissiontest/internal/vary"
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
@@ -262,7 +264,7 @@ func equals() []Definition {
 				if c.Control == nil || !c.Control.Accepted() || !t.decided(c) {
 					continue
 				}
-				if c.Control.Request.Verb == framework.VerbUpdate && len(check.Differences(c.Before.Fields(), c.Control.Before.Fields())) > 0 {
+				if c.Control.Request.Verb == framework.VerbUpdate && len(vary.Differences(c.Before.Fields(), c.Control.Before.Fields())) > 0 {
 					continue // an apply, and a patch that merges, do not remove everything that an update removes
 				}
 				if len(c.Errors())+len(c.Control.Errors()) > 0 {
@@ -278,7 +280,7 @@ func equals() []Definition {
 // partOfDefect reports whether what was varied in a bad object is, has or belongs to its defect.
 func (t *T) partOfDefect(c *check.Case) bool {
 	defect := t.Bad[c.Bad].Defect()
-	return defect == nil || slices.ContainsFunc(defect, func(p check.Path) bool {
+	return defect == nil || slices.ContainsFunc(defect, func(p cel.Path) bool {
 		n := min(len(p), len(c.Path))
 		return slices.Equal(p[:n], c.Path[:n])
 	})

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/vary"
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
@@ -99,7 +100,7 @@ func quiet() []Definition {
 					continue
 				}
 				t.Reached()
-				for _, path := range check.Differences(sent.Object, c.After.Fields()) {
+				for _, path := range vary.Differences(sent.Object, c.After.Fields()) {
 					if path.In(c.Templates) && !c.Control.SetByServer(path) {
 						t.Errorf("%s: the policies change it, at %s", c.What, path)
 					}

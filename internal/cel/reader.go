@@ -1,113 +1,21 @@
-package check
+package cel
 
 import (
 	"slices"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
-	"k8s.io/apiserver/pkg/cel"
-
-	"github.com/admissiontest/admissiontest/internal/celtext"
+	apiserver "k8s.io/apiserver/pkg/cel"
 )
 
-// expression is an expression of a policy, parsed. Its macros are calls.
-type expression struct {
-	text string
-	// root is nil if the text does not parse.
-	root ast.Expr
-}
-
-// parse parses an expression.
-func parse(text string) expression {
-	root, _, err := celtext.Parse(text)
-	if err != nil {
-		return expression{text: text}
-	}
-	return expression{text, root}
-}
-
-// visit calls a function for each part of the expression, the outer parts first.
-func (e expression) visit(f func(ast.Expr)) {
-	if e.root != nil {
-		ast.PreOrderVisit(e.root, ast.NewExprVisitor(f))
-	}
-}
-
-// literals returns the strings in expressions, each once.
-func literals(all []expression) []string {
-	var found []string
-	for _, each := range all {
-		each.visit(func(part ast.Expr) {
-			if text, ok := literal(part); ok && text != "" && !slices.Contains(found, text) {
-				found = append(found, text)
-			}
-		})
-	}
-	return found
-}
-
-// memberCall returns the call of a function of a value that a part of an expression is.
-func memberCall(part ast.Expr) (call ast.CallExpr, ok bool) {
-	if part.Kind() != ast.CallKind || !part.AsCall().IsMemberFunction() {
-		return nil, false
-	}
-	return part.AsCall(), true
-}
-
-// literal returns the string that a part of an expression is.
-func literal(part ast.Expr) (string, bool) {
-	if part.Kind() != ast.LiteralKind {
-		return "", false
-	}
-	text, ok := part.AsLiteral().(types.String)
-	return string(text), ok
-}
-
-// Names reports whether an expression uses a variable.
-func Names(text, variable string) bool {
-	found := false
-	parse(text).visit(func(part ast.Expr) {
-		found = found || part.Kind() == ast.IdentKind && part.AsIdent() == variable
-	})
-	return found
-}
-
-// IsExpression reports whether a message is an expression that joins strings and what it reads: clients get it as it is.
-func IsExpression(message string) bool {
-	found := false
-	parse(message).visit(func(part ast.Expr) {
-		if part.Kind() != ast.CallKind || part.AsCall().FunctionName() != operators.Add {
-			return
-		}
-		for _, operand := range part.AsCall().Args() {
-			expression{root: operand}.visit(func(part ast.Expr) {
-				found = found || part.Kind() == ast.IdentKind && slices.Contains(variables(), part.AsIdent())
-			})
-		}
-	})
-	return found
-}
-
-// variables are the variables of policies that have fields.
-func variables() []string {
-	return []string{"object", "oldObject", "params", "request", "namespaceObject", "variables"}
-}
-
-// each is the step of a Path to any element of a list, or to any entry of a map.
-type each struct{}
-
-// String returns "*".
-func (each) String() string { return "*" }
-
-// read is one access in an expression: the paths that it may be about, such as the containers of a Pod and of a
+// Read is one access in an expression: the paths that it may be about, such as the containers of a Pod and of a
 // Deployment.
-type read struct {
-	paths []Path
-	// whole is true if everything below may be read.
-	whole bool
-	// in is true for 'x' in PATH: the last step is a key of a map, or a string in a list.
-	in bool
+type Read struct {
+	Paths []Path
+	// Whole is true if everything below may be read.
+	Whole bool
+	// In is true for 'x' in PATH: the last step is a key of a map, or a string in a list.
+	In bool
 }
 
 // mapped ends the path of a list that has, for each element of another one, what the path before it is.
@@ -116,39 +24,32 @@ type mapped struct{}
 // mostPaths limits the paths that one part of an expression may be about.
 const mostPaths = 64
 
-// reader finds what the expressions of a policy read.
-type reader struct {
-	roots     []string // object and oldObject, or one of them
-	variables map[string]expression
+// Reader finds what the expressions of a policy read. Make it with [NewReader].
+type Reader struct {
+	// Reads are the accesses.
+	Reads []Read
+	// Unknown is true if an expression does not parse, so that anything may be read.
+	Unknown bool
+	// Lost are parts of which a name is read, and whose paths are not known.
+	Lost []string
+
+	roots     []string          // object and oldObject, or one of them
+	variables map[string]string // the expressions, by name
 	// values are the paths of the variables that were read; nil while one is read.
 	values map[string][]Path
-	reads  []read
-	// unknown is true if an expression does not parse, so that anything may be read.
-	unknown bool
-	// lost are parts of which a name is read, and whose paths are not known.
-	lost []string
 }
 
-// reads returns what expressions of a policy read of variables: of object, or of oldObject. Known is false if an
-// expression does not parse.
-func (p Policy) reads(texts []string, roots ...string) (all []read, known bool) {
-	r := p.reader(texts, roots...)
-	return r.reads, !r.unknown
-}
-
-// reader returns a reader that has read expressions of the policy.
-func (p Policy) reader(texts []string, roots ...string) *reader {
-	r := &reader{roots: roots, variables: map[string]expression{}, values: map[string][]Path{}}
-	for name, text := range p.variables() {
-		r.variables[name] = parse(text)
-	}
-	for _, text := range texts {
-		parsed := parse(text)
-		if parsed.root == nil {
-			r.unknown, r.lost = true, append(r.lost, text)
+// NewReader returns a Reader that has read expressions of a policy. Roots are the variables of which it notes what is read: object,
+// oldObject. Variables are the expressions of the variables of the policy, by name.
+func NewReader(variables map[string]string, expressions []string, roots ...string) *Reader {
+	r := &Reader{roots: roots, variables: variables, values: map[string][]Path{}}
+	for _, text := range expressions {
+		root, _, err := Parse(text)
+		if err != nil {
+			r.Unknown, r.Lost = true, append(r.Lost, text)
 			continue
 		}
-		r.value(parsed.root, nil)
+		r.value(root, nil)
 	}
 	return r
 }
@@ -162,7 +63,7 @@ type bound struct {
 }
 
 // value returns the paths that a part of an expression may be, and notes what is read.
-func (r *reader) value(part ast.Expr, in scope) []Path {
+func (r *Reader) value(part ast.Expr, in scope) []Path {
 	switch part.Kind() {
 	case ast.IdentKind:
 		name := part.AsIdent()
@@ -197,18 +98,18 @@ func (r *reader) value(part ast.Expr, in scope) []Path {
 }
 
 // whole notes that everything is read that a part of an expression is.
-func (r *reader) whole(part ast.Expr, in scope) {
+func (r *Reader) whole(part ast.Expr, in scope) {
 	r.note(r.value(part, in), true)
 }
 
 // note notes that paths are read.
-func (r *reader) note(paths []Path, whole bool) {
+func (r *Reader) note(paths []Path, whole bool) {
 	var noted []Path
 	for _, path := range paths {
 		noted = append(noted, unmapped(path))
 	}
 	if len(noted) > 0 {
-		r.reads = append(r.reads, read{paths: noted, whole: whole})
+		r.Reads = append(r.Reads, Read{Paths: noted, Whole: whole})
 	}
 }
 
@@ -220,25 +121,25 @@ func unmapped(path Path) Path {
 }
 
 // field returns the paths of a field of an operand.
-func (r *reader) field(operand ast.Expr, name string, in scope) []Path {
+func (r *Reader) field(operand ast.Expr, name string, in scope) []Path {
 	if operand.Kind() == ast.IdentKind && operand.AsIdent() == "variables" {
 		return r.variable(name)
 	}
-	if unescaped, ok := cel.Unescape(name); ok {
+	if unescaped, ok := apiserver.Unescape(name); ok {
 		name = unescaped
 	}
 	return r.named(operand, name, in)
 }
 
 // named returns the paths of what an operand has under a name.
-func (r *reader) named(operand ast.Expr, name string, in scope) []Path {
+func (r *Reader) named(operand ast.Expr, name string, in scope) []Path {
 	paths := r.value(operand, in)
 	if len(paths) == 0 && !in.declared(operand) {
-		text, err := celtext.Text(operand)
+		text, err := Text(operand)
 		if err != nil {
 			text = err.Error()
 		}
-		r.lost = append(r.lost, text)
+		r.Lost = append(r.Lost, text)
 	}
 	return r.step(paths, name)
 }
@@ -260,7 +161,7 @@ func (s scope) declared(part ast.Expr) bool {
 }
 
 // step returns paths with one more step, and notes that they are read.
-func (r *reader) step(paths []Path, step any) []Path {
+func (r *Reader) step(paths []Path, step any) []Path {
 	var longer []Path
 	for _, path := range paths[:min(len(paths), mostPaths)] {
 		if element := unmapped(path); len(element) < len(path) {
@@ -274,15 +175,15 @@ func (r *reader) step(paths []Path, step any) []Path {
 }
 
 // variable returns the paths that a variable of the policy may be.
-func (r *reader) variable(name string) []Path {
+func (r *Reader) variable(name string) []Path {
 	paths, known := r.values[name]
 	if !known {
 		r.values[name] = nil
-		lost := r.lost // what the variable itself reads belongs to its own expression
-		if root := r.variables[name].root; root != nil {
-			paths, r.lost = r.value(root, nil), lost
+		lost := r.Lost // what the variable itself reads belongs to its own expression
+		if root, _, err := Parse(r.variables[name]); err == nil {
+			paths, r.Lost = r.value(root, nil), lost
 		} else {
-			r.unknown, r.lost = true, append(lost, "variables."+name)
+			r.Unknown, r.Lost = true, append(lost, "variables."+name)
 		}
 		r.values[name] = paths
 	}
@@ -290,32 +191,32 @@ func (r *reader) variable(name string) []Path {
 }
 
 // call returns the paths that a call may return.
-func (r *reader) call(call ast.CallExpr, in scope) []Path {
+func (r *Reader) call(call ast.CallExpr, in scope) []Path {
 	args := call.Args()
 	if call.IsMemberFunction() {
 		return r.member(call, in)
 	}
 	switch name := call.FunctionName(); {
 	case name == operators.OptSelect && len(args) == 2:
-		if field, ok := literal(args[1]); ok {
+		if field, ok := Literal(args[1]); ok {
 			return r.field(args[0], field, in)
 		}
 	case name == operators.In && len(args) == 2:
 		r.value(args[0], in)
 		if args[1].Kind() == ast.ListKind {
 			r.value(args[1], in)
-		} else if key, ok := literal(args[0]); !ok {
-			r.step(r.value(args[1], in), each{})
+		} else if key, ok := Literal(args[0]); !ok {
+			r.step(r.value(args[1], in), Each{})
 		} else if len(r.named(args[1], key, in)) > 0 {
-			r.reads[len(r.reads)-1].in = true
+			r.Reads[len(r.Reads)-1].In = true
 		}
 		return nil
 	case (name == operators.Index || name == operators.OptIndex) && len(args) == 2:
 		r.value(args[1], in)
-		if key, ok := literal(args[1]); ok {
+		if key, ok := Literal(args[1]); ok {
 			return r.named(args[0], key, in)
 		}
-		return r.step(r.value(args[0], in), each{})
+		return r.step(r.value(args[0], in), Each{})
 	case name == operators.Conditional && len(args) == 3:
 		r.value(args[0], in)
 		return slices.Concat(r.value(args[1], in), r.value(args[2], in))
@@ -341,7 +242,7 @@ func comparisons() []string {
 }
 
 // member returns the paths that the call of a function of a value may return.
-func (r *reader) member(call ast.CallExpr, in scope) []Path {
+func (r *Reader) member(call ast.CallExpr, in scope) []Path {
 	target, args := r.value(call.Target(), in), call.Args()
 	if len(args) >= 2 && args[0].Kind() == ast.IdentKind && slices.Contains(macros(), call.FunctionName()) {
 		return r.macro(call, target, in)
@@ -369,11 +270,11 @@ func macros() []string {
 }
 
 // macro returns the paths that a macro may return, such as map and filter.
-func (r *reader) macro(call ast.CallExpr, target []Path, in scope) []Path {
+func (r *Reader) macro(call ast.CallExpr, target []Path, in scope) []Path {
 	args := call.Args()
 	name, elements := call.FunctionName(), target
 	if name != "optMap" && name != "optFlatMap" {
-		elements = r.step(target, each{})
+		elements = r.step(target, Each{})
 	}
 	inner := append(slices.Clone(in), bound{args[0].AsIdent(), elements})
 	body := args[1:]

@@ -1,14 +1,16 @@
-// Package celtext parses the CEL expressions of policies, and writes parts of them as text. It uses the parser of
-// cel-go, which knows no types. Macros, such as has and all, stay calls.
-package celtext
+// Package cel reads the CEL expressions of policies: it parses them, writes parts of them as text, and finds the paths that they read
+// of objects. It uses the parser of cel-go, which knows no types. Macros, such as has and all, stay calls.
+package cel
 
 import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/parser"
 )
 
@@ -23,6 +25,44 @@ func Parse(text string) (ast.Expr, *ast.SourceInfo, error) {
 		return nil, nil, errors.New("parse expression: " + errs.GetErrors()[0].Message)
 	}
 	return parsed.Expr(), parsed.SourceInfo(), nil
+}
+
+// Visit calls a function for each part of an expression, the outer parts first. It does nothing if the text does not parse.
+func Visit(text string, f func(ast.Expr)) {
+	if root, _, err := Parse(text); err == nil {
+		ast.PreOrderVisit(root, ast.NewExprVisitor(f))
+	}
+}
+
+// Texts returns the strings in expressions, each once.
+func Texts(expressions ...string) []string {
+	var found []string
+	for _, each := range expressions {
+		Visit(each, func(part ast.Expr) {
+			if text, ok := Literal(part); ok && text != "" && !slices.Contains(found, text) {
+				found = append(found, text)
+			}
+		})
+	}
+	return found
+}
+
+// Literal returns the string that a part of an expression is.
+func Literal(part ast.Expr) (string, bool) {
+	if part.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, ok := part.AsLiteral().(types.String)
+	return string(text), ok
+}
+
+// Names reports whether an expression uses one of some variables.
+func Names(text string, variables ...string) bool {
+	found := false
+	Visit(text, func(part ast.Expr) {
+		found = found || part.Kind() == ast.IdentKind && slices.Contains(variables, part.AsIdent())
+	})
+	return found
 }
 
 // Text returns a part of an expression as text, in one line.

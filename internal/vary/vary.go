@@ -1,0 +1,171 @@
+// Package vary makes other objects from objects: without a value, with another one, and the smallest one of a kind. It also finds where
+// objects differ.
+package vary
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admissiontest/admissiontest/internal/cel"
+)
+
+// identity are the paths that say which object it is; they are not varied.
+func identity() []cel.Path {
+	return []cel.Path{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "generateName"}}
+}
+
+// Paths returns the paths of all values of an object, parents before what they have.
+func Paths(value any, at cel.Path) []cel.Path {
+	var all []cel.Path
+	visit := func(step, child any) {
+		path := append(slices.Clone(at), step)
+		if !slices.ContainsFunc(identity(), func(p cel.Path) bool { return slices.Equal(p, path) }) {
+			all = append(all, path)
+			all = append(all, Paths(child, path)...)
+		}
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			visit(key, value[key])
+		}
+	case []any:
+		for i, item := range value {
+			visit(i, item)
+		}
+	}
+	return all
+}
+
+// At returns the value at a path.
+func At(value any, path cel.Path) (any, bool) {
+	for _, step := range path {
+		switch parent := value.(type) {
+		case map[string]any:
+			name, _ := step.(string)
+			child, found := parent[name]
+			if value = child; !found {
+				return nil, false
+			}
+		case []any:
+			i, ok := step.(int)
+			if !ok || i >= len(parent) {
+				return nil, false
+			}
+			value = parent[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// With returns a copy of an object in which change replaced the value at a path. Change returns the new value, and
+// whether there is one. Nil means that the object does not have the parent of the path.
+func With(object map[string]any, path cel.Path, change func(old any) (any, bool)) map[string]any {
+	copied := runtime.DeepCopyJSON(object)
+	parent, found := At(copied, path[:len(path)-1])
+	if !found {
+		return nil
+	}
+	last := path[len(path)-1]
+	switch parent := parent.(type) {
+	case map[string]any:
+		name, _ := last.(string)
+		if value, keep := change(parent[name]); keep {
+			parent[name] = value
+		} else {
+			delete(parent, name)
+		}
+	case []any:
+		i, ok := last.(int)
+		if !ok || i >= len(parent) {
+			return nil
+		}
+		value, keep := change(parent[i])
+		if keep {
+			parent[i] = value
+			return copied
+		}
+		return With(copied, path[:len(path)-1], func(any) (any, bool) { return slices.Delete(slices.Clone(parent), i, i+1), true })
+	default:
+		return nil
+	}
+	return copied
+}
+
+// Remove is the change of With that removes a value.
+func Remove(any) (any, bool) { return nil, false }
+
+// Empty is the change of With to an empty value of the kind of a list or map; other values stay.
+func Empty(old any) (any, bool) {
+	switch old.(type) {
+	case []any:
+		return []any{}, true
+	case map[string]any:
+		return map[string]any{}, true
+	}
+	return old, true
+}
+
+// Difference returns the paths of the values that differ between an object and another one, as deep as possible.
+func Difference(object, other any, at cel.Path) []cel.Path {
+	first, isMap := object.(map[string]any)
+	second, isOther := other.(map[string]any)
+	list, isList := object.([]any)
+	others, isOtherList := other.([]any)
+	var all []cel.Path
+	switch {
+	case equality.Semantic.DeepEqual(object, other):
+	case isMap && isOther:
+		keys := slices.Sorted(maps.Keys(first))
+		for _, key := range slices.Sorted(maps.Keys(second)) {
+			if _, both := first[key]; !both {
+				keys = append(keys, key)
+			}
+		}
+		for _, key := range keys {
+			all = append(all, Difference(first[key], second[key], append(slices.Clone(at), key))...)
+		}
+	case isList && isOtherList && len(list) == len(others):
+		for i := range list {
+			all = append(all, Difference(list[i], others[i], append(slices.Clone(at), i))...)
+		}
+	default:
+		all = append(all, at)
+	}
+	return all
+}
+
+// Differences returns the paths at which two objects differ, apart from what an API server sets: system metadata and
+// the status.
+func Differences(object, other map[string]any) []cel.Path {
+	return Difference(OfClient(object), OfClient(other), nil)
+}
+
+// OfClient returns a copy of an object in a response without what the API server sets.
+func OfClient(object map[string]any) map[string]any {
+	copied := runtime.DeepCopyJSON(object)
+	metadata, _ := copied["metadata"].(map[string]any)
+	for _, set := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
+		delete(metadata, set)
+	}
+	delete(copied, "status")
+	return copied
+}
+
+// Below returns the paths that are at or below another one.
+func Below(all []cel.Path, path cel.Path) []cel.Path {
+	return slices.DeleteFunc(slices.Clone(all), func(p cel.Path) bool { return !p.Below(path) })
+}
+
+// Defect returns the paths at which two objects differ, apart from what an API server sets and from what says which
+// object it is.
+func Defect(object, other map[string]any) []cel.Path {
+	return slices.DeleteFunc(Differences(object, other), func(path cel.Path) bool {
+		return slices.ContainsFunc(identity(), func(p cel.Path) bool { return path.Below(p) })
+	})
+}
