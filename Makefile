@@ -49,8 +49,7 @@ LIBS        := github.com/onsi/ginkgo/v2@v2.34.0 github.com/onsi/gomega@v1.44.0 
 # so Go compiles the libraries of Kubernetes once for the command, the server, the tests and the linters.
 export CGO_ENABLED := 0
 # $(call go-on,MINOR) is the go command with the module file of that minor.
-on           = GOFLAGS="$$($(GO) env GOFLAGS) -trimpath -modfile=$(CURDIR)/hack/minors/$(1).mod"
-go-on        = $(call on,$(1)) $(GO)
+go-on        = GOFLAGS="$$($(GO) env GOFLAGS) -trimpath -modfile=$(CURDIR)/hack/minors/$(1).mod" $(GO)
 VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
 
 .DEFAULT_GOAL := help
@@ -178,8 +177,7 @@ lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(call go-on,$(NEWEST)) vet ./...
-	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOLANGCI)
-	$(call on,$(NEWEST)) bin/tools/golangci-lint run ./...
+	$(GO) run $(GOLANGCI) run ./...
 	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: vulncheck
