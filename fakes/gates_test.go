@@ -7,7 +7,6 @@ import (
 	"github.com/admissiontest/admissiontest/fakes"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authentication/user"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/apiserver/pkg/util/webhook"
@@ -15,12 +14,6 @@ import (
 	"k8s.io/component-base/featuregate"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 )
-
-func namedUser(name string) user.Info { return &user.DefaultInfo{Name: name} }
-
-func userOf(name string, groups []string) user.Info {
-	return &user.DefaultInfo{Name: name, Groups: groups}
-}
 
 func TestGates(t *testing.T) {
 	known := utilfeature.DefaultMutableFeatureGate.GetAll()

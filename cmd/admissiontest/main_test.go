@@ -31,10 +31,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beCommand) != "" {
 		main()
 	}
-	os.Exit(testscript.RunMain(m, map[string]func() int{"admissiontest": func() int {
-		main()
-		return 0
-	}}))
+	testscript.Main(m, map[string]func(){"admissiontest": main})
 }
 
 // command returns the command as a separate process.

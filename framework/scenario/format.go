@@ -180,12 +180,3 @@ func didYouMeanWord(name string) string {
 	}
 	return ""
 }
-
-// texts returns values as strings.
-func texts[T ~string](values []T) []string {
-	all := make([]string, len(values))
-	for i, value := range values {
-		all[i] = string(value)
-	}
-	return all
-}

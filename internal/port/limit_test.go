@@ -47,10 +47,12 @@ func TestLimit(t *testing.T) {
 	}
 	first := <-accepted
 	<-accepted
+	third := time.NewTimer(100 * time.Millisecond)
+	defer third.Stop()
 	select {
 	case <-accepted:
 		t.Fatal("three connections were accepted, want two")
-	case <-time.After(100 * time.Millisecond):
+	case <-third.C:
 	}
 	if limit.Full() == 0 {
 		t.Error("it is not known that a connection waits")

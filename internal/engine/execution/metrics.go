@@ -76,7 +76,7 @@ func admissionMetrics() []string {
 	return names
 }
 
-// unknownMetric returns an explain.Mistake for an expectation that held and says nothing, because the metric, or
+// unknownMetric returns an explain.MistakeError for an expectation that held and says nothing, because the metric, or
 // a label that it names, does not exist. All are all samples of the metric.
 func (c *Case) unknownMetric(m scenario.Metrics, all []framework.Sample) error {
 	at := c.path + ".metrics"

@@ -23,7 +23,7 @@ import (
 func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 	request, action, err := c.composer().Compose(step)
 	if err != nil && !errors.Is(err, framework.ErrNotServed) {
-		err = &explain.Mistake{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
+		err = &explain.MistakeError{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
 	}
 	if err == nil {
 		err = c.unchangeable(step, request)

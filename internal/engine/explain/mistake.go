@@ -15,9 +15,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// Mistake is what an API server found wrong in the manifests of a scenario, with the
+// MistakeError is what an API server found wrong in the manifests of a scenario, with the
 // positions in its files.
-type Mistake struct {
+type MistakeError struct {
 	// Problems has at least one.
 	Problems []*scenario.Error
 	// Cause is the error of the request, or nil.
@@ -25,7 +25,7 @@ type Mistake struct {
 }
 
 // Error returns a line for each problem.
-func (m *Mistake) Error() string {
+func (m *MistakeError) Error() string {
 	lines := make([]string, len(m.Problems))
 	for i, problem := range m.Problems {
 		lines[i] = problem.Error()
@@ -34,11 +34,11 @@ func (m *Mistake) Error() string {
 }
 
 // Unwrap returns the error of the request.
-func (m *Mistake) Unwrap() error { return m.Cause }
+func (m *MistakeError) Unwrap() error { return m.Cause }
 
-// IsMistake reports whether an error is a Mistake or wraps one: its cause is in the files of the scenario.
+// IsMistake reports whether an error is a MistakeError or wraps one: its cause is in the files of the scenario.
 func IsMistake(err error) bool {
-	var mistake *Mistake
+	var mistake *MistakeError
 	return errors.As(err, &mistake)
 }
 
@@ -64,7 +64,7 @@ type Manifest struct {
 	Private bool
 }
 
-// OfRefusal returns a Mistake if an API server refused the manifest because it is not valid. It
+// OfRefusal returns a MistakeError if an API server refused the manifest because it is not valid. It
 // returns any other error unchanged.
 func (m Manifest) OfRefusal(err error) error {
 	var refusal apierrors.APIStatus
@@ -99,7 +99,7 @@ func (m Manifest) OfRefusal(err error) error {
 	if m.Private {
 		err = errors.New("the API server refuses it" + notShown)
 	}
-	return &Mistake{Problems: problems, Cause: err}
+	return &MistakeError{Problems: problems, Cause: err}
 }
 
 // expressionError matches what the CEL compiler says about an expression, which is followed by the line of
