@@ -60,7 +60,7 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 		return nil, err
 	}
 	scope.Open, scope.Accounts = options.Open, options.Accounts
-	scope.Requests = options.Requests
+	scope.Requests, scope.DryRuns = options.Requests, options.DryRuns
 	for _, request := range options.Requests {
 		if resolved, err := t.client.Resources.Resolve(request); err == nil { // sending it reports the error
 			t.fences.Note(resolved)

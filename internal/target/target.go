@@ -66,13 +66,13 @@ type SandboxOptions struct {
 	Conversion hook.Conversion
 	// Open installs webhook configurations and policies as they are: with their names, and not
 	// narrowed to the Sandbox. Install accepts objects in every namespace. It is for a
-	// Sandbox that is alone on an API server that ends with the run, for a scenario with
-	// scenario.IsolationNone.
+	// Sandbox that is alone on an API server without other clients.
 	Open bool
-	// Requests are the Requests that the Sandbox will send, as far as they are known. Webhook
-	// configurations and policies decide about those for cluster-scoped objects and for Namespaces,
-	// whatever the names. Without them, the name of the object or of the user must contain ID, and only the
-	// Namespaces that Install installs belong to the Sandbox.
+	// DryRuns is true if all Requests of an Open Sandbox are dry runs, and its policies decide about no others: not
+	// about what Store writes.
+	DryRuns bool
+	// Requests are the Requests that the Sandbox will send, as far as they are known. Webhook configurations and policies
+	// decide about Requests in namespaces with ID in their names, among these and among the Namespaces that are installed.
 	Requests []framework.Request
 	// Accounts reports whether Pods or tokens in a namespace need its ServiceAccount default, which is created
 	// unless a controller of the cluster does it. It is asked for the namespaces of the Sandbox and for

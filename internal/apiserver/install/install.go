@@ -75,6 +75,8 @@ type Scope struct {
 	Conversion hook.Conversion
 	// Open is true for a scenario that runs alone: its objects are installed as they are, wherever they belong.
 	Open bool
+	// DryRuns is true if the policies of an Open scope decide about dry runs only.
+	DryRuns bool
 	// Requests are the requests of the scenario as far as they are known before it: configurations match those in its
 	// namespaces. Names can have placeholders.
 	Requests []framework.Request
@@ -232,7 +234,9 @@ func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest
 		return client.Object{}, fmt.Errorf("install %s %s: %w", kind.Kind, name, err)
 	}
 	if scope.Open {
-		manifest = i.withoutProbes(kind, manifest)
+		if manifest = i.withoutProbes(kind, manifest); scope.DryRuns {
+			manifest = onlyDryRuns(kind, manifest)
+		}
 	} else {
 		manifest = narrow(i.Client.Resources, kind, manifest, i.toScenario(scope))
 	}

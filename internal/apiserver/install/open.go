@@ -58,6 +58,20 @@ func (i *Installer) withoutProbes(kind schema.GroupVersionKind, manifest map[str
 	return out
 }
 
+// onlyDryRuns returns a copy of a policy that decides about dry runs only: not about what Store writes to be the object of a
+// dry run.
+func onlyDryRuns(kind schema.GroupVersionKind, manifest map[string]any) map[string]any {
+	if kind.Kind != KindValidatingPolicy && kind.Kind != KindMutatingPolicy {
+		return manifest
+	}
+	out, spec := maps.Clone(manifest), cloneMap(manifest["spec"])
+	spec["matchConditions"] = append(slices.Clone(asList(spec["matchConditions"])), map[string]any{
+		"name": "admissiontest.dev/dry-run", "expression": "has(request.dryRun) && request.dryRun",
+	})
+	out["spec"] = spec
+	return out
+}
+
 // matchesProbe reports whether a rule can match the creation of a ConfigMap or the update of a
 // Namespace.
 func matchesProbe(item any) bool {

@@ -32,7 +32,7 @@ func (s *Setup) Arrange(ctx context.Context) error {
 func (c *Case) arrange(ctx context.Context) error {
 	given, steps := c.Requests()
 	options := target.SandboxOptions{
-		ID: c.ID, Users: c.ownUser, Open: c.Open(), Accounts: c.accounts(),
+		ID: c.ID, Users: c.ownUser, Open: c.Open(), Accounts: c.accounts(), DryRuns: c.stores(),
 		Requests: append(append([]framework.Request{}, given...), steps...),
 	}
 	if conversion := c.Scenario.Spec.Conversion; conversion != nil {

@@ -21,6 +21,9 @@ func (c *Case) isExisting(index int) bool { return index >= len(c.Given)-c.Scena
 // is then the object of a request, and does not decide for the case.
 func (c *Case) oneAtATime(manifest map[string]any) bool { return object.IsAdmission(manifest) }
 
+// stores reports whether an object only exists while a case runs. Then the requests of all cases are dry runs.
+func (c *Case) stores() bool { return len(c.Installed()) < len(c.Given) }
+
 // Installed returns what Arrange installs: Given without what only exists while the case runs.
 func (c *Case) Installed() []map[string]any {
 	var out []map[string]any
