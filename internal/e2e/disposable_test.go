@@ -58,7 +58,7 @@ func TestDisposable(t *testing.T) {
 			open--
 		}
 	}
-	if open != 0 {
+	if open > 0 { // others run alone too
 		t.Errorf("%d scenarios without isolation are not unsupported with the flag in their reason", open)
 	}
 	wantNothingLeft(t, server.Config)
