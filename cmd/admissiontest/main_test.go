@@ -31,7 +31,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beCommand) != "" {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"admissiontest": main})
+	os.Exit(testscript.RunMain(m, map[string]func() int{"admissiontest": func() int {
+		main()
+		return 0
+	}}))
 }
 
 // command returns the command as a separate process.
