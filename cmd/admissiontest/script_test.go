@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"), UpdateScripts: golden.Update(), RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
-			env.Vars = append(append(os.Environ(), env.Vars...), "HOME="+os.Getenv("HOME"), "TESTDATA="+programs)
+			env.Vars = append(append(os.Environ(), env.Vars...), "HOME="+os.Getenv("HOME"), "GOFLAGS=", "GOTRACEBACK=single", "TESTDATA="+programs)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
