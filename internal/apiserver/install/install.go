@@ -150,12 +150,17 @@ func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace 
 		return nil //nolint:nilerr // an API server without ServiceAccounts needs none
 	}
 	i.Client.Resources.AddStored(res)
-	_, err = i.Client.Create(ctx, client.Object{Resource: res, Namespace: namespace, Name: "default"}, account)
+	o := client.Object{Resource: res, Namespace: namespace, Name: "default"}
+	created, err := i.Client.Create(ctx, o, account)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if scope.Open { // it runs alone: no other scenario needs the account
+		o.UID = created.GetUID()
+		i.noteCreated(scope, o)
 	}
 	scope.mu.Lock()
 	if scope.accounts == nil {

@@ -104,8 +104,13 @@ func (b *builder) documents(text string) (documents []*Node) {
 	return documents
 }
 
-// syntaxError reports what the parser says. The end of the file inside of a string is reported where the string begins,
-// an unknown escape at its character.
+// blankFrom reports whether a line and all after it are blank.
+func (b *builder) blankFrom(line int) bool {
+	return strings.TrimSpace(strings.Join(b.lines[min(max(line-1, 0), len(b.lines)):], "")) == ""
+}
+
+// syntaxError reports what the parser says. The end of the file inside of a string, a list or a map is reported where
+// that begins, or at the end of the text; an unknown escape at its character.
 func (b *builder) syntaxError(err error) {
 	var at *yaml.LoadError
 	if !errors.As(err, &at) {
@@ -114,8 +119,13 @@ func (b *builder) syntaxError(err error) {
 	}
 	mark := at.Mark
 	switch {
-	case strings.Contains(at.Message, "unexpected end of stream") && at.ContextMark.Line > 0:
+	case b.blankFrom(mark.Line) && !b.blankFrom(at.ContextMark.Line):
 		mark = at.ContextMark
+	case b.blankFrom(mark.Line):
+		for mark.Line > 1 && b.blankFrom(mark.Line) {
+			mark.Line--
+		}
+		mark.Column = len(strings.TrimRight(b.lines[min(mark.Line, len(b.lines))-1], " \t\r"))
 	case strings.Contains(at.Message, "unknown escape character"):
 		mark.Column++
 	}
