@@ -4,6 +4,7 @@ package port
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -19,7 +20,7 @@ const (
 	defaultFiles = 1024
 )
 
-// Limit limits the number of open connections that its listeners have accepted together. Further connections wait
+// Limit limits the number of open connections that its listeners return together. Further connections wait
 // until another one is closed. Make a Limit with NewLimit.
 type Limit struct {
 	room chan struct{}
@@ -32,7 +33,7 @@ func NewLimit(most int) *Limit {
 	return &Limit{room: make(chan struct{}, max(1, min(most, maxFiles()*2/3)))} //nolint:mnd // see above
 }
 
-// Full returns how often a listener could not accept a connection at once, because there were too many.
+// Full returns how often a listener could not return a connection at once, because there were too many.
 func (l *Limit) Full() int { return int(l.full.Load()) }
 
 // Listen listens on a TCP address. The listener accepts a *Conn.
@@ -54,8 +55,13 @@ type limited struct {
 	end   func()
 }
 
-// Accept returns the next connection.
+// Accept returns the next connection. It takes the room for a connection that is there: a listener without
+// connections takes none from the others.
 func (l *limited) Accept() (net.Conn, error) {
+	accepted, err := l.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
 	select {
 	case l.limit.room <- struct{}{}:
 	default:
@@ -63,13 +69,8 @@ func (l *limited) Accept() (net.Conn, error) {
 		select {
 		case l.limit.room <- struct{}{}:
 		case <-l.ended:
-			return nil, net.ErrClosed
+			return nil, errors.Join(net.ErrClosed, accepted.Close())
 		}
-	}
-	accepted, err := l.AcceptTCP()
-	if err != nil {
-		<-l.limit.room
-		return nil, err
 	}
 	return &Conn{accepted, sync.OnceFunc(func() { <-l.limit.room })}, nil
 }
