@@ -148,7 +148,7 @@ func (s *scene) files(t *testing.T, commands map[string]interruptedCommand) {
 	writeFile(t, filepath.Join(report, "report.json"), `{"apiVersion":"admissiontest.dev/v1alpha1","kind":"Report","outcomes":[`+
 		strings.Repeat(`{"name":"a","level":"MUST","verdict":"pass","requirement":"A requirement."},`, 400_000)+`{}]}`, 0o600)
 	for name, args := range map[string][]string{
-		"list": {"list", large}, "explain": {"explain", large}, "rbac": {"rbac", large}, "run": {"run", large}, "watch": {"run", "--watch", large},
+		"list": {"list", large}, "explain": {"explain", large}, "run": {"run", large}, "watch": {"run", "--watch", large},
 		"html": {"report", "html", report}, "diff": {"report", "diff", report, report}, "merge": {"report", "merge", report},
 	} {
 		commands[name+" large files"] = interruptedCommand{args: args}
