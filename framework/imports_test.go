@@ -24,8 +24,8 @@ func layers() [][]string {
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/rights", "framework/matchers", "internal/review", "internal/vary", "framework/harness/builtin", "internal/engine/requests", "internal/judge", "internal/shipped", "internal/target", "suites/contract/internal/check"},
-		{"internal/doctor", "internal/apiserver/removal", "internal/target/targettest", "suites/webhook/internal/check", "internal/selection", "suites/contract/internal/rules", "internal/engine/explain"},
+		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/rights", "framework/matchers", "internal/review", "internal/vary", "framework/harness/builtin", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/doctor", "internal/apiserver/removal", "internal/target/targettest", "suites/webhook/internal/check", "suites/contract/internal/rules", "internal/engine/expect"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
@@ -230,7 +230,7 @@ func TestViolationsAreFound(t *testing.T) {
 		"internal/providers": "sigs.k8s.io/kind/pkg/cluster",
 		"framework/new":      "fmt",
 
-		"internal/engine/explain": module + "/internal/apiserver/client",
+		"internal/engine/expect": module + "/internal/apiserver/client",
 
 		"internal/engine/execution": module + "/internal/apiserver",
 	} {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 )
 
 // ourUser begins the names of the users and groups that the catalogue invents.
@@ -27,7 +27,7 @@ func unlistedUsers(s scenario.Scenario) []string {
 		return nil // it runs only on its own server
 	}
 	var found []string
-	for _, request := range requests.Of(s) {
+	for _, request := range execution.Of(s) {
 		if request.User == nil {
 			continue
 		}
@@ -48,7 +48,7 @@ func unlistedUsers(s scenario.Scenario) []string {
 func TestUsersAreOurOwn(t *testing.T) {
 	impersonating := 0
 	for _, s := range catalogue(t) {
-		for _, request := range requests.Of(s) {
+		for _, request := range execution.Of(s) {
 			if request.User != nil {
 				impersonating++
 				break

@@ -22,7 +22,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
@@ -54,7 +53,7 @@ func someScenarios(t *testing.T) []scenario.Scenario {
 	if all := os.Getenv("ADMISSIONTEST_ANYSERVER"); all != "" {
 		names = strings.Split(all, ",")
 	}
-	selected, err := selection.Select(catalogue(t), names, selection.Filter{})
+	selected, err := engine.Select(catalogue(t), names, engine.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -124,7 +123,7 @@ func TestForeign(t *testing.T) {
 // inconclusive for another reason.
 func onlyInconclusive(t *testing.T, admin *rest.Config, want string) {
 	t.Helper()
-	few, err := selection.Select(catalogue(t), []string{"order", "response"}, selection.Filter{})
+	few, err := engine.Select(catalogue(t), []string{"order", "response"}, engine.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 	"github.com/admissiontest/admissiontest/scenarios"
@@ -193,7 +192,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	var work sync.WaitGroup
 	work.Go(func() { other.Write(t.Context(), objects, bystanders) })
 	work.Go(func() { // another run at the same time
-		few, err := selection.Select(catalogue(t), []string{"order", "vap", "match"}, selection.Filter{})
+		few, err := engine.Select(catalogue(t), []string{"order", "vap", "match"}, engine.Filter{})
 		if err == nil {
 			second, err = engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: providers.RESTConfig{Config: config}, Patience: busyControllers})
 		}

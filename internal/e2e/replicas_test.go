@@ -26,7 +26,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
@@ -129,7 +128,7 @@ func (r *replicated) list(t *testing.T) (unlist func(name string)) {
 // fewScenarios returns scenarios about the order of calls, and about changes of configurations in mid-scenario.
 func fewScenarios(t *testing.T) []scenario.Scenario {
 	t.Helper()
-	selected, err := selection.Select(catalogue(t), []string{"order", "vap.come-and-go", "vap.params-changed"}, selection.Filter{})
+	selected, err := engine.Select(catalogue(t), []string{"order", "vap.come-and-go", "vap.params-changed"}, engine.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -230,7 +229,7 @@ func coreRights(t *testing.T, admin *rest.Config) {
 // onlyConfigMaps reports whether a scenario needs only the role of the engine.
 func onlyConfigMaps(s scenario.Scenario) bool {
 	kinds := []string{"ConfigMap", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
-	return len(s.Spec.Needs) == 0 && s.Spec.Server == nil && !requests.NeedsMetrics(s) && !slices.ContainsFunc(requests.Of(s), func(request framework.Request) bool {
+	return len(s.Spec.Needs) == 0 && s.Spec.Server == nil && !execution.NeedsMetrics(s) && !slices.ContainsFunc(execution.Of(s), func(request framework.Request) bool {
 		return request.User != nil || request.Subresource != "" || !slices.Contains(kinds, request.Kind.Kind)
 	})
 }
@@ -257,7 +256,7 @@ func (a account) mayLookForController(t *testing.T) {
 // ConfigMaps; without any rule of it nothing is created.
 func serviceRights(t *testing.T, admin *rest.Config, name string) {
 	made := applyAs(t, admin, "service-only", "scenarios", "as-administrator")
-	few, err := selection.Select(catalogue(t), []string{"warning.*", "response.*"}, selection.Filter{})
+	few, err := engine.Select(catalogue(t), []string{"warning.*", "response.*"}, engine.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

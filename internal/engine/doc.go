@@ -9,7 +9,8 @@
 // exclusive.
 //
 // The engine knows a target only by the interfaces of package target. Package execution arranges
-// and carries out one scenario. This package decides when, on which server, and whether again.
+// and carries out one scenario. This package decides which scenarios run, when, on which server, and whether
+// again. It has the profiles, the named sets of requirements that an API server can claim, and judges such claims.
 //
 // # Promise
 //

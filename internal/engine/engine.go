@@ -12,7 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/pause"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -99,7 +99,7 @@ type run struct {
 	// strangers is what they did to the targets that are closed.
 	strangers hook.Strangers
 	// notSeen has the webhooks that the API server calls itself.
-	notSeen explain.Unseen
+	notSeen expect.Unseen
 	// cases has the last Case of each scenario and case, by its name.
 	cases map[string]*execution.Case
 	// pauses notices when this process is paused.

@@ -16,7 +16,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/pause"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -381,7 +380,7 @@ func (r *run) decideBeforeStart(g group) group {
 		if r.version == "" {
 			return true // not known before the start
 		}
-		reason := selection.OtherMinor(s, r.version)
+		reason := OtherMinor(s, r.version)
 		if reason != "" {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -53,7 +53,7 @@ func misspeltRules(on target.Target, project *shipped.Project) error {
 // valid, or cannot have it, the errors are scenario.Errors: the cause is in the file.
 func ofProject(project *shipped.Project, failed *framework.ManifestError) error {
 	m := execution.InProject(project, failed.Index, object.Describe(project.Manifests[failed.Index].Object))
-	var wrong *explain.MistakeError
+	var wrong *expect.MistakeError
 	if errors.As(m.OfRefusal(failed.Err), &wrong) {
 		errs := make([]error, len(wrong.Problems))
 		for i, problem := range wrong.Problems {

@@ -7,7 +7,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -61,7 +60,7 @@ func featuresOf(s scenario.Scenario, sent []framework.Request) []target.Feature 
 			needs = append(needs, target.AdmissionOf(request.Kind.GroupKind()))
 		}
 	}
-	_ = requests.EachStep(s.Spec, func(_ string, step scenario.Step) error { // it returns no error
+	_ = execution.EachStep(s.Spec, func(_ string, step scenario.Step) error { // it returns no error
 		if step.Then != nil && step.Then.Warnings != nil {
 			needs = append(needs, target.Warnings)
 		}

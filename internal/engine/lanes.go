@@ -13,7 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
@@ -147,8 +147,8 @@ func filesOf(s scenario.Scenario) files {
 			spec.When = append(slices.Clip(spec.When), one.Spec.When...)
 		}
 	}
-	composer := requests.Composer{Namespaced: func(schema.GroupVersionKind) (bool, error) { return true, nil }}
-	_ = requests.EachStep(spec, func(_ string, step scenario.Step) error { // it returns no error
+	composer := execution.Composer{Namespaced: func(schema.GroupVersionKind) (bool, error) { return true, nil }}
+	_ = execution.EachStep(spec, func(_ string, step scenario.Step) error { // it returns no error
 		f.manifests = append(f.manifests, step.Install...)
 		if request, _, err := composer.Compose(step); err == nil {
 			f.requests = append(f.requests, request)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -106,7 +106,7 @@ func (r *run) nothing(err error, began time.Time) string {
 	if err != nil && r.pauses.Since(began) {
 		return paused
 	}
-	return explain.InfrastructureError(err)
+	return expect.InfrastructureError(err)
 }
 
 // unpaused calls a function again if it fails and this process was paused during the call.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
@@ -103,7 +102,7 @@ func written(setups []*execution.Setup) []map[string]any {
 		for _, manifest := range s.Given {
 			all = append(all, kind(manifest))
 		}
-		_ = requests.EachStep(s.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
+		_ = execution.EachStep(s.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
 			for _, manifest := range append(slices.Clone(step.Install), step.Create, step.Update, step.Apply) {
 				all = append(all, kind(manifest))
 			}

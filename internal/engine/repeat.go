@@ -8,7 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -42,7 +42,7 @@ func (r *groupRun) repeatFailed(c *execution.Case, failure *execution.Failure, c
 	one, name := repeated{scenario: c.Scenario, cause: cause}, c.Scenario.Metadata.Name
 	before, outcome := r.drops[name], c.Outcome(failure)
 	same := before.times == 0 || before.step == outcome.Evidence.Step
-	if explain.Dropped(failure.Err) && same && before.times == r.repeats[name] {
+	if expect.Dropped(failure.Err) && same && before.times == r.repeats[name] {
 		r.drops[name] = drops{times: before.times + 1, step: outcome.Evidence.Step}
 		outcome.Verdict, outcome.Cause = framework.Fail, "the API server closes the connection without a response"
 		outcome.Reason = fmt.Sprintf("%s: %d times, and it answered other requests meanwhile: %s", outcome.Cause, before.times+1, outcome.Reason)

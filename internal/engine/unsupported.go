@@ -7,12 +7,11 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/selection"
 )
 
 // unsupported returns why the target cannot run the scenario, or "".
 func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
-	if reason := selection.OtherMinor(s, info.ServerVersion); reason != "" {
+	if reason := OtherMinor(s, info.ServerVersion); reason != "" {
 		return reason
 	}
 	if reason := gateOff(s, info.FeatureGates); reason != "" {

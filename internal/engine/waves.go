@@ -15,7 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -131,8 +131,8 @@ func (r *groupRun) endForeign(setups []*execution.Setup) {
 }
 
 // unseen returns the webhooks under test of a scenario whose calls no Hook receives.
-func (r *groupRun) unseen(s scenario.Scenario) explain.Unseen {
-	return explain.UnseenOf(s, explain.UnseenOptions{
+func (r *groupRun) unseen(s scenario.Scenario) expect.Unseen {
+	return expect.UnseenOf(s, expect.UnseenOptions{
 		Endpoints: r.options.Endpoints, Installed: r.options.Install.Objects(),
 		URLs: slices.Contains(r.target.Info().Capabilities, framework.CapabilityCredentials),
 	})
@@ -162,11 +162,11 @@ func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
 }
 
 // noteNotSeen notes for the report the webhooks whose calls no Hook receives.
-func (r *run) noteNotSeen(of explain.Unseen) {
+func (r *run) noteNotSeen(of expect.Unseen) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.notSeen == nil {
-		r.notSeen = explain.Unseen{}
+		r.notSeen = expect.Unseen{}
 	}
 	maps.Copy(r.notSeen, of)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 )
 
 // misspeltKinds returns a scenario.Error for each kind that neither Kubernetes has nor one of the scenarios
@@ -16,7 +16,7 @@ import (
 func misspeltKinds(scenarios []scenario.Scenario) error {
 	var definitions []map[string]any
 	for _, s := range scenario.Cases(scenarios) {
-		for _, request := range requests.Of(s) {
+		for _, request := range execution.Of(s) {
 			if object, ok := request.Object.(*unstructured.Unstructured); ok && request.Kind.Kind == "CustomResourceDefinition" {
 				definitions = append(definitions, object.Object)
 			}
@@ -26,7 +26,7 @@ func misspeltKinds(scenarios []scenario.Scenario) error {
 	var errs []error
 	for _, s := range scenarios {
 		of := func(s scenario.Scenario, path string, spec scenario.Spec) {
-			for _, request := range requests.Of(scenario.Scenario{Spec: spec}) {
+			for _, request := range execution.Of(scenario.Scenario{Spec: spec}) {
 				if err := check(request.Kind); err != nil {
 					errs = append(errs, s.ErrorAt(path, "", err.Error(), ""))
 				}

@@ -17,7 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -77,7 +77,7 @@ func needs(scenarios []scenario.Scenario) []apiserver.Need {
 		if slices.ContainsFunc(s.Spec.Needs, capability) || s.Spec.Server != nil || s.Spec.Isolation == scenario.IsolationNone {
 			continue
 		}
-		all = append(all, apiserver.Need{Who: s.Metadata.Name, Requests: requests.Of(s), Grants: s.IsPolicyTest(), Metrics: requests.NeedsMetrics(s)})
+		all = append(all, apiserver.Need{Who: s.Metadata.Name, Requests: execution.Of(s), Grants: s.IsPolicyTest(), Metrics: execution.NeedsMetrics(s)})
 	}
 	return all
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -151,7 +150,7 @@ func TestKindTransports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	few, err := selection.Select(all, []string{"wire.*", "timeout.*", "vap.params-by-name", "map.params", "subresource.finalize*"}, selection.Filter{})
+	few, err := engine.Select(all, []string{"wire.*", "timeout.*", "vap.params-by-name", "map.params", "subresource.finalize*"}, engine.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

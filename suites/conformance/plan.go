@@ -11,7 +11,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/scenarios"
@@ -54,7 +53,7 @@ func (o Options) choose(p *plan.Plan, progress func(string)) (err error) {
 	if err != nil {
 		return err
 	}
-	p.Scenarios, err = selection.Select(all, o.Selection.Names, selection.Filter{Levels: o.Selection.Levels})
+	p.Scenarios, err = engine.Select(all, o.Selection.Names, engine.Filter{Levels: o.Selection.Levels})
 	if err != nil {
 		return err
 	}
@@ -137,7 +136,7 @@ func (s Selection) load(options scenario.LoadOptions) ([]scenario.Scenario, erro
 func byName(all []scenario.Scenario, reasons map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, argument := range slices.Sorted(maps.Keys(reasons)) {
-		names, err := selection.Match(all, argument)
+		names, err := engine.Match(all, argument)
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -154,7 +154,7 @@ func (c *Case) installGiven(ctx context.Context, path string, manifest map[strin
 // installed returns the error of installing a manifest at a field path of the spec, as an error of that path.
 func (c *Case) installed(err error, path string, manifest map[string]any) error {
 	err = c.asMistake(err, path, manifest)
-	if err == nil || explain.IsMistake(err) {
+	if err == nil || expect.IsMistake(err) {
 		return err
 	}
 	return fmt.Errorf("install %s %s: %w", path, object.Describe(manifest), err)

@@ -13,8 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
@@ -39,7 +38,7 @@ type Case struct {
 	// Given is what the scenario is given, without placeholders.
 	Given []map[string]any
 	// Unseen are the webhooks under test whose calls are not seen.
-	Unseen explain.Unseen
+	Unseen expect.Unseen
 
 	target target.Target
 	// project is what is installed for all scenarios, or nil.
@@ -79,7 +78,7 @@ type Options struct {
 	// time. 0 does not wait.
 	Patience time.Duration
 	// Unseen are the webhooks under test whose calls are not seen.
-	Unseen explain.Unseen
+	Unseen expect.Unseen
 	// Install is what is installed for all scenarios, or nil.
 	Install *shipped.Project
 	// Secrets returns a set for the values of a case that a report does not show, or nil if it shows all values.
@@ -182,8 +181,8 @@ func newShared(secrets *redact.Set) *shared {
 func (c *Case) Open() bool { return c.Scenario.Alone }
 
 // composer makes the requests of the steps.
-func (c *Case) composer() requests.Composer {
-	return requests.Composer{Namespace: c.ID, Namespaced: c.target.Namespaced}
+func (c *Case) composer() Composer {
+	return Composer{Namespace: c.ID, Namespaced: c.target.Namespaced}
 }
 
 // Namespaced reports whether a manifest is of a kind that lives in namespaces. If that is not known,
@@ -235,7 +234,7 @@ func (c *Case) Foreign() error {
 	if confined == nil {
 		return nil
 	}
-	return requests.EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error {
+	return EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error {
 		step, err := scenario.Replace(raw, c.lookup)
 		if err != nil {
 			return nil //nolint:nilerr // a placeholder of a result is not known yet

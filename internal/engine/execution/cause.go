@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
-	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -30,13 +30,13 @@ func (f *Failure) cause(found *report.Evidence) string {
 
 // onlyWords reports whether the response has the code that the step names, and only its texts differ.
 func (f *Failure) onlyWords() bool {
-	return len(f.mismatches) > 0 && !slices.ContainsFunc(f.mismatches, func(m judge.Mismatch) bool {
+	return len(f.mismatches) > 0 && !slices.ContainsFunc(f.mismatches, func(m expect.Mismatch) bool {
 		return !strings.HasPrefix(m.Path, "warnings[") && (m.Path != "message" || !f.codeExpected())
 	})
 }
 
 // causeOf is cause for one mismatch, with what one webhook or policy does for the request.
-func (f *Failure) causeOf(m judge.Mismatch, d report.Decision) string {
+func (f *Failure) causeOf(m expect.Mismatch, d report.Decision) string {
 	expected, ofCall := strings.CutPrefix(m.Expected, "a call of ")
 	if m.Call != nil {
 		called := f.result.Trace[*m.Call].Webhook

@@ -10,7 +10,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
@@ -54,7 +53,7 @@ func (c *Case) Requests() (given, steps []framework.Request) {
 		namespaced, err := c.namespaced(kind)
 		return err == nil && namespaced, nil
 	}
-	return requests.Given(s), composer.Steps(s)
+	return Given(s), composer.Steps(s)
 }
 
 // prepare makes the object exist that the request of a case of a PolicyTest is for, if it exists only for that. The

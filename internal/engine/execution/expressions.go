@@ -13,7 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -21,8 +21,8 @@ import (
 
 // configurations returns the webhook configurations and policies of the scenario and of --install, with their
 // positions: what it is given, and what its steps install and send.
-func (c *Case) configurations() []explain.Manifest {
-	var all []explain.Manifest
+func (c *Case) configurations() []expect.Manifest {
+	var all []expect.Manifest
 	for _, m := range c.manifests() {
 		if kindOf(m.object).Group == "admissionregistration.k8s.io" {
 			all = append(all, c.errorsOf(m.path, m.object))
@@ -39,8 +39,8 @@ func (c *Case) configurations() []explain.Manifest {
 }
 
 // InProject returns how errors about a manifest of --install are written, with its name.
-func InProject(project *shipped.Project, index int, name string) explain.Manifest {
-	return explain.Manifest{
+func InProject(project *shipped.Project, index int, name string) expect.Manifest {
+	return expect.Manifest{
 		Object: project.Manifests[index].Object, Name: name,
 		At: func(field, message, hint string) *scenario.Error { return project.ErrorAt(index, field, message, hint) },
 		In: func(field string, at [2]int, message string) *scenario.Error {

@@ -9,8 +9,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
-	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -24,7 +23,7 @@ type Failure struct {
 	// evidence is what was observed, if that is known already.
 	evidence   *report.Evidence
 	action     string
-	mismatches []judge.Mismatch
+	mismatches []expect.Mismatch
 	result     framework.Result
 	// expect is what the mismatches are about, if there are any.
 	expect *scenario.Expectation
@@ -47,7 +46,7 @@ func (c *Case) judged(ctx context.Context, f Failure, answers []framework.Result
 		f.unknown = c.unauthorized(ctx, *f.request, f.result.Status)
 	}
 	if f.Err == nil && f.unknown == "" {
-		f.nothing = cmp.Or(unobserved(f.expect, f.result), c.unreached(f.mismatches, answers), explain.InfrastructureOf(f.result.Status, f.codeExpected()))
+		f.nothing = cmp.Or(unobserved(f.expect, f.result), c.unreached(f.mismatches, answers), expect.InfrastructureOf(f.result.Status, f.codeExpected()))
 		f.unknown = notSaid
 	}
 	return &f
@@ -73,7 +72,7 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 	switch {
 	case errors.Is(f.Err, framework.ErrForeign), errors.Is(f.Err, framework.ErrNotServed):
 		verdict = framework.Unsupported
-	case errors.Is(f.Err, framework.ErrTimeout), errors.Is(f.Err, context.DeadlineExceeded), errors.As(f.Err, new(*explain.UnseenError)), errors.As(f.Err, &foreign):
+	case errors.Is(f.Err, framework.ErrTimeout), errors.Is(f.Err, context.DeadlineExceeded), errors.As(f.Err, new(*expect.UnseenError)), errors.As(f.Err, &foreign):
 		verdict = framework.Inconclusive
 	case f.Err != nil:
 		verdict = framework.Errored
@@ -87,7 +86,7 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 	switch {
 	case f.control && f.Err == nil:
 		reason += " (this step is a control: without it, the other steps do not show whether the requirement holds)"
-	case explain.IsMistake(f.Err):
+	case expect.IsMistake(f.Err):
 		reason = f.Err.Error() // it begins with the position
 	case foreign != nil:
 		reason = foreign.Error() // the same for all scenarios
@@ -96,7 +95,7 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 		Verdict:   verdict,
 		Reason:    reason,
 		NotServed: notServed(f.Err),
-		Mistake:   explain.IsMistake(f.Err),
+		Mistake:   expect.IsMistake(f.Err),
 		Evidence:  c.evidence(f),
 	}
 	if verdict == framework.Fail {
@@ -115,7 +114,7 @@ func NotArranged(err error) report.Outcome {
 		verdict = framework.Unsupported
 	}
 	outcome := report.Outcome{Verdict: verdict, Reason: "setup: " + err.Error(), NotServed: notServed(err)}
-	if explain.IsMistake(err) {
+	if expect.IsMistake(err) {
 		outcome.Reason, outcome.Mistake = err.Error(), true
 	}
 	return outcome
@@ -126,9 +125,9 @@ func (c *Case) evidence(f *Failure) *report.Evidence {
 	if f.evidence != nil {
 		return f.evidence
 	}
-	found := explain.Of(explain.Step{
+	found := expect.Of(expect.Step{
 		Number: f.step, Line: f.line, Action: f.action, Request: f.request, Result: f.result, Mismatches: f.mismatches, Expect: f.expect,
-	}, explain.Options{
+	}, expect.Options{
 		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain, Secrets: c.secrets,
 	})
 	if f.request != nil {
@@ -152,7 +151,7 @@ func notServed(err error) string {
 // repeated then.
 func (f *Failure) NothingAboutAdmission() string {
 	if f.Err != nil {
-		return explain.InfrastructureError(f.Err)
+		return expect.InfrastructureError(f.Err)
 	}
 	return f.nothing
 }

@@ -12,32 +12,31 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
-	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 )
 
 // An API server that expects to be overloaded can be tested: its code is not one of the
 // infrastructure if a scenario expects it.
 func TestInfrastructureOfFailures(t *testing.T) {
 	t.Parallel()
-	code := []judge.Mismatch{{Path: "code"}}
+	code := []expect.Mismatch{{Path: "code"}}
 	for name, test := range map[string]struct {
 		failure Failure
 		want    bool
 	}{
 		"503":                            {Failure{result: response(503, ""), mismatches: code}, true},
-		"503 as expected":                {Failure{result: response(503, ""), mismatches: []judge.Mismatch{{Path: "message"}}, expect: &scenario.Expectation{Code: scenario.OneOrMore[int]{503}}}, false},
-		"a refusal expected":             {Failure{result: response(504, ""), mismatches: []judge.Mismatch{{Path: "calls[0]"}}}, true},
+		"503 as expected":                {Failure{result: response(503, ""), mismatches: []expect.Mismatch{{Path: "message"}}, expect: &scenario.Expectation{Code: scenario.OneOrMore[int]{503}}}, false},
+		"a refusal expected":             {Failure{result: response(504, ""), mismatches: []expect.Mismatch{{Path: "calls[0]"}}}, true},
 		"403":                            {Failure{result: response(403, ""), mismatches: code}, false},
 		"no roles yet":                   {Failure{result: response(403, `validatingwebhookconfigurations is forbidden: User "a" cannot create resource "validatingwebhookconfigurations"`), mismatches: code}, true},
-		"no roles yet, but 403 expected": {Failure{result: response(403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`), mismatches: []judge.Mismatch{{Path: "calls[0]"}}}, true},
+		"no roles yet, but 403 expected": {Failure{result: response(403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`), mismatches: []expect.Mismatch{{Path: "calls[0]"}}}, true},
 		"plugin not ready":               {Failure{result: response(403, `configmaps "a" is forbidden: not yet ready to handle request`), mismatches: code}, true},
 		"a webhook that says so":         {Failure{result: response(403, `admission webhook "a" denied the request: b is forbidden: User "a" cannot create`), mismatches: code}, false},
 		"refused by a policy":            {Failure{result: response(503, "ValidatingAdmissionPolicy 'a' denied request"), mismatches: code}, false},
-		"no audit event":                 {Failure{expect: &scenario.Expectation{Audit: map[string]any{}}, mismatches: []judge.Mismatch{{Path: "audit"}}}, true},
+		"no audit event":                 {Failure{expect: &scenario.Expectation{Audit: map[string]any{}}, mismatches: []expect.Mismatch{{Path: "audit"}}}, true},
 		"administrative":                 {Failure{Err: fmt.Errorf("install: %w", apierrors.NewServiceUnavailable("down"))}, true},
 		"administrative, for good":       {Failure{Err: fmt.Errorf("install: %w", apierrors.NewBadRequest("no"))}, false},
-		"during a webhook call":          {Failure{Err: fmt.Errorf("meanwhile: %w", explain.ErrDuringCall)}, true},
+		"during a webhook call":          {Failure{Err: fmt.Errorf("meanwhile: %w", expect.ErrDuringCall)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			failure := &test.failure
@@ -54,7 +53,7 @@ func TestInfrastructureOfFailures(t *testing.T) {
 // A lost request of a parallel step decides, even if others failed because of it.
 func TestLostRequestInParallel(t *testing.T) {
 	t.Parallel()
-	refused := &Failure{action: "a", result: response(500, `failed calling webhook "a": context deadline exceeded`), mismatches: []judge.Mismatch{{Path: "code"}}}
+	refused := &Failure{action: "a", result: response(500, `failed calling webhook "a": context deadline exceeded`), mismatches: []expect.Mismatch{{Path: "code"}}}
 	lost := &Failure{action: "b", Err: framework.ErrNoResponse}
 	if got := ofParallel([]*Failure{nil, refused, lost}); got != lost || got.action != "parallel[2] b" {
 		t.Errorf("got %v, want the lost request", got)

@@ -15,7 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
@@ -53,10 +53,10 @@ func OfForeign(ctx context.Context, on target.Target, err error, own []map[strin
 // not install. On an API server without other clients it is one only if the server has a webhook or policy
 // of that name; otherwise the API server names a wrong one.
 func refusedByForeign(ctx context.Context, on target.Target, status metav1.Status, own []map[string]any) *ForeignError {
-	by := judge.RefusedBy(status, "")
+	by := expect.RefusedBy(status, "")
 	name, shared := by.Webhook+by.Policy, on == nil || on.Optional().Confined != nil
 	switch {
-	case by == (judge.Refuser{}), name == "" && on == nil:
+	case by == (expect.Refuser{}), name == "" && on == nil:
 		return nil
 	case name == "":
 		found := foreignManifests(ctx, on)
@@ -103,14 +103,14 @@ func (c *Case) foreign(ctx context.Context, err error) error {
 // foreignRefusal returns a ForeignError if a webhook or policy that the run did not install refused the
 // request of a step, or may have: a webhook of the same name as one of the run's is called too. An
 // expectation of a refusal by that webhook or policy is about it.
-func (c *Case) foreignRefusal(ctx context.Context, expect *scenario.Expectation, request framework.Request, result framework.Result) error {
-	by := judge.RefusedBy(result.Status, "")
-	if result.Status.Code == 0 || result.Allowed() || by == (judge.Refuser{}) {
+func (c *Case) foreignRefusal(ctx context.Context, want *scenario.Expectation, request framework.Request, result framework.Result) error {
+	by := expect.RefusedBy(result.Status, "")
+	if result.Status.Code == 0 || result.Allowed() || by == (expect.Refuser{}) {
 		return nil
 	}
 	own, name := c.Own(), by.Webhook+by.Policy
 	if foreign := refusedByForeign(ctx, c.target, result.Status, own); foreign != nil {
-		named := expect != nil && expect.RefusedBy != nil && name != "" && (expect.RefusedBy.Webhook == name || slices.Contains(expect.RefusedBy.Policy, name))
+		named := want != nil && want.RefusedBy != nil && name != "" && (want.RefusedBy.Webhook == name || slices.Contains(want.RefusedBy.Policy, name))
 		if named && !slices.ContainsFunc(own, decides(name)) {
 			return nil
 		}
@@ -125,8 +125,8 @@ func (c *Case) foreignRefusal(ctx context.Context, expect *scenario.Expectation,
 // foreignChange returns a ForeignError if a webhook or policy that the run did not install may have changed
 // an object of the scenario, or may have made a part of the response that differs from what is expected. An API server
 // answers 404 if it does not find the namespace of a request for a namespaceSelector, and does not say for which.
-func (c *Case) foreignChange(ctx context.Context, request framework.Request, result framework.Result, mismatches []judge.Mismatch) error {
-	answers := slices.ContainsFunc(mismatches, func(m judge.Mismatch) bool {
+func (c *Case) foreignChange(ctx context.Context, request framework.Request, result framework.Result, mismatches []expect.Mismatch) error {
+	answers := slices.ContainsFunc(mismatches, func(m expect.Mismatch) bool {
 		return strings.HasPrefix(m.Path, "warnings") || strings.HasPrefix(m.Path, "audit")
 	})
 	noNamespace := request.Namespace != "" && apierrors.IsNotFound(&apierrors.StatusError{ErrStatus: result.Status}) &&

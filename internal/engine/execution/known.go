@@ -14,7 +14,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/fields"
 	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/suggest"
@@ -28,7 +28,7 @@ const schemaLimit = 2 * time.Second
 // "request.object" in a review, and "" for the value itself.
 type objects map[string][]map[string]any
 
-// vacuous returns a explain.MistakeError for what a step expects to be absent and that cannot exist: fields of
+// vacuous returns a expect.MistakeError for what a step expects to be absent and that cannot exist: fields of
 // objects that their kinds do not have, and plugins. Result is what held.
 func (c *Case) vacuous(ctx context.Context, then *scenario.Expectation, of schema.GroupVersion, result framework.Result) error {
 	if then == nil {
@@ -54,7 +54,7 @@ func (c *Case) vacuous(ctx context.Context, then *scenario.Expectation, of schem
 	return asError(append(problems, c.unknownPlugins(ctx, at, then.Plugins)...))
 }
 
-// asError returns a explain.MistakeError with the problems in the order of their positions, or nil without problems.
+// asError returns a expect.MistakeError with the problems in the order of their positions, or nil without problems.
 func asError(problems []*scenario.Error) error {
 	if len(problems) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func asError(problems []*scenario.Error) error {
 	slices.SortStableFunc(problems, func(a, b *scenario.Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
 	})
-	return &explain.MistakeError{Problems: problems}
+	return &expect.MistakeError{Problems: problems}
 }
 
 // reviewed returns the objects in the requests that a webhook got, and in their reviews.

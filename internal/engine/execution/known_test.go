@@ -15,7 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
@@ -161,7 +161,7 @@ func TestVacuous(t *testing.T) {
 			switch {
 			case err == nil && one.says != "":
 				t.Errorf("got no error; want %q", one.says)
-			case err != nil && (one.says == "" || !explain.IsMistake(err) || !strings.Contains(err.Error(), one.says)):
+			case err != nil && (one.says == "" || !expect.IsMistake(err) || !strings.Contains(err.Error(), one.says)):
 				t.Errorf("got %v; want %q", err, one.says)
 			}
 		})
@@ -191,7 +191,7 @@ func TestUnknownKind(t *testing.T) {
 			c := &Case{target: unknownKind{err: one.err}, shared: newShared(&redact.Set{}), path: "when[0]"}
 			failure := c.request(t.Context(), step)
 			waited := c.wait(t.Context(), scenario.Wait{ObjectReference: *step.Get})
-			if failure == nil || !errors.Is(failure.Err, one.err) || !errors.Is(waited, one.err) || explain.IsMistake(failure.Err) != one.mistake || explain.IsMistake(waited) != one.mistake {
+			if failure == nil || !errors.Is(failure.Err, one.err) || !errors.Is(waited, one.err) || expect.IsMistake(failure.Err) != one.mistake || expect.IsMistake(waited) != one.mistake {
 				t.Errorf("%v: got %v, and %v for a wait; want a mistake: %t", one.err, failure, waited, one.mistake)
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
@@ -26,7 +25,7 @@ func (c *Case) manifests() []manifest {
 	for i, given := range c.Given {
 		all = append(all, manifest{fmt.Sprintf("given[%d]", i), given})
 	}
-	_ = requests.EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error { // it returns no error
+	_ = EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error { // it returns no error
 		step, err := scenario.Replace(raw, c.lookup)
 		if err != nil {
 			step = raw

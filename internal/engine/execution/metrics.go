@@ -13,7 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
@@ -32,7 +32,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 	if read == nil {
 		return &Failure{action: action, Err: errors.New("this target does not provide the metrics of the API server")}
 	}
-	var mismatches []judge.Mismatch
+	var mismatches []expect.Mismatch
 	var all []framework.Sample
 	matches := func(context.Context) (bool, error) {
 		samples, err := read(ctx, m.Name) // a read that takes longer than the limit is not interrupted

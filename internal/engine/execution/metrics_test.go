@@ -9,7 +9,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
@@ -90,7 +90,7 @@ func TestUnknownMetrics(t *testing.T) {
 			switch {
 			case f == nil && one.says != "":
 				t.Errorf("held; want an error with %q", one.says)
-			case f != nil && (one.says == "" || !explain.IsMistake(f.Err) || !strings.Contains(f.Err.Error(), one.says)):
+			case f != nil && (one.says == "" || !expect.IsMistake(f.Err) || !strings.Contains(f.Err.Error(), one.says)):
 				t.Errorf("got %v; want %q", f.Err, one.says)
 			}
 		})

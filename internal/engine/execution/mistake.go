@@ -10,14 +10,14 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // errorsOf returns how errors about a manifest of the scenario are written. Path is its path in the
 // spec: "given[1]".
-func (c *Case) errorsOf(path string, manifest map[string]any) explain.Manifest {
-	return explain.Manifest{
+func (c *Case) errorsOf(path string, manifest map[string]any) expect.Manifest {
+	return expect.Manifest{
 		Object: manifest, Name: c.describeAt(path, manifest),
 		At: func(field, message, hint string) *scenario.Error {
 			return c.Scenario.ErrorAt(path, field, message, hint)
@@ -30,12 +30,12 @@ func (c *Case) errorsOf(path string, manifest map[string]any) explain.Manifest {
 	}
 }
 
-// asMistake returns a explain.MistakeError if an API server refused a manifest because it is not valid, or
+// asMistake returns a expect.MistakeError if an API server refused a manifest because it is not valid, or
 // stores something else. It returns any other error unchanged. Path is the path of the
 // manifest in the spec: "given[1]".
 func (c *Case) asMistake(err error, path string, manifest map[string]any) error {
 	if lost := (*framework.ManifestError)(nil); errors.As(err, &lost) {
-		return &explain.MistakeError{Problems: []*scenario.Error{c.Scenario.ErrorAt(path, lost.Field, fmt.Sprintf("%s: %v", c.describeAt(path, manifest), lost.Err), "")}, Cause: err}
+		return &expect.MistakeError{Problems: []*scenario.Error{c.Scenario.ErrorAt(path, lost.Field, fmt.Sprintf("%s: %v", c.describeAt(path, manifest), lost.Err), "")}, Cause: err}
 	}
 	return c.errorsOf(path, manifest).OfRefusal(err)
 }
@@ -49,7 +49,7 @@ func (c *Case) describeAt(path string, manifest map[string]any) string {
 	return path + " " + object.Describe(manifest)
 }
 
-// misspelt returns a explain.MistakeError if a step sent fields that the API server does not know. A step
+// misspelt returns a expect.MistakeError if a step sent fields that the API server does not know. A step
 // that says by options.fieldValidation what is to happen, expects warnings or has a raw
 // body is about such fields, and has none that are a mistake.
 func (c *Case) misspelt(step scenario.Step, result framework.Result) error {
@@ -75,7 +75,7 @@ func (c *Case) misspelt(step scenario.Step, result framework.Result) error {
 		}
 		problem.Hint += "; if the scenario is about such fields, write options: {fieldValidation: Warn}"
 	}
-	return &explain.MistakeError{Problems: problems}
+	return &expect.MistakeError{Problems: problems}
 }
 
 // fieldValidation is the option of a request by which an API server refuses unknown fields.
@@ -118,7 +118,7 @@ func (c *Case) ofFile(step scenario.Step) string {
 	return fmt.Sprintf(" of %s:%d:%d", at.File, at.Line, at.Column)
 }
 
-// unchangeable returns a explain.MistakeError if an update of a PolicyTest changes what an API server ignores or
+// unchangeable returns a expect.MistakeError if an update of a PolicyTest changes what an API server ignores or
 // refuses in it: the policies would decide about an object that is not the one in the file.
 func (c *Case) unchangeable(step scenario.Step, request framework.Request) error {
 	if !c.Scenario.IsPolicyTest() || step.Patch == nil || step.Patch.Merge == nil {
@@ -157,5 +157,5 @@ func (c *Case) unchangeable(step scenario.Step, request framework.Request) error
 	if len(problems) == 0 {
 		return nil
 	}
-	return &explain.MistakeError{Problems: problems}
+	return &expect.MistakeError{Problems: problems}
 }

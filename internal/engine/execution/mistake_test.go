@@ -14,7 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 )
 
 const withMistakes = `apiVersion: admissiontest.dev/v1alpha1
@@ -95,7 +95,7 @@ func TestMistakesInGiven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := (&Setup{Case: mistaken(t, one.status)}).Arrange(t.Context())
-			if err == nil || explain.IsMistake(err) != (one.want != nil) {
+			if err == nil || expect.IsMistake(err) != (one.want != nil) {
 				t.Errorf("got %v", err)
 				return
 			}
@@ -149,7 +149,7 @@ func TestMistakesInSteps(t *testing.T) {
 		if f != nil {
 			err = f.Err
 		}
-		if (want != "") != explain.IsMistake(err) || want != "" && !strings.HasPrefix(err.Error(), want) {
+		if (want != "") != expect.IsMistake(err) || want != "" && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("step %d: got %v; want %q", i+1, err, want)
 		}
 	}
@@ -197,7 +197,7 @@ func TestGivenFileStaysPrivate(t *testing.T) {
 					c := caseOn(&refusingSandbox{status: status})
 					c.Scenario = loaded[0]
 					err := c.asMistake(&apierrors.StatusError{ErrStatus: status}, "given["+string(rune('0'+index))+"]", loaded[0].Spec.Given[index])
-					if want := shows || index == 1; !explain.IsMistake(err) || strings.Contains(err.Error(), "hunter2") != want || strings.Contains(errors.Unwrap(err).Error(), "hunter2") != want {
+					if want := shows || index == 1; !expect.IsMistake(err) || strings.Contains(err.Error(), "hunter2") != want || strings.Contains(errors.Unwrap(err).Error(), "hunter2") != want {
 						t.Errorf("%s, given[%d], refusal %d: got %v; want its values: %t", kind, index, i, err, want)
 					}
 				}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 )
 
 // inParallel carries out steps at the same time. The expectation of the parallel step is
@@ -44,7 +44,7 @@ func (c *Case) inParallel(ctx context.Context, step scenario.Step) *Failure {
 	if other := (*mismatchError)(nil); errors.As(err, &other) {
 		return &Failure{action: "parallel", mismatches: other.mismatches, result: result}
 	}
-	var mismatches []judge.Mismatch
+	var mismatches []expect.Mismatch
 	if err == nil {
 		mismatches, err = c.judge(ctx, step.Then, &result)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 )
 
 // explainLimit limits the time to find out what the configurations of a scenario do.
@@ -40,28 +40,28 @@ func (c *Case) explainOf(ctx context.Context, id string, request framework.Reque
 // judgeRefuser adds the mismatches between the webhook or policy that refused a request and the expected
 // one. NotSaid is set if there are no other mismatches, the API server does not say who refused, and the
 // expected webhook or policy may have refused.
-func (c *Case) judgeRefuser(ctx context.Context, expect *scenario.Expectation, request framework.Request, result framework.Result, others []judge.Mismatch) (all []judge.Mismatch, notSaid string) {
-	if expect == nil || result.Status.Code == 0 || result.Allowed() {
+func (c *Case) judgeRefuser(ctx context.Context, want *scenario.Expectation, request framework.Request, result framework.Result, others []expect.Mismatch) (all []expect.Mismatch, notSaid string) {
+	if want == nil || result.Status.Code == 0 || result.Allowed() {
 		return others, "" // a request that was not refused is among the others
 	}
 	got := c.refuser(result.Status)
-	all = append(others, judge.Refused(expect, got, result.Status, c.secrets)...)
-	if expect.RefusedBy != nil && got == (judge.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *expect.RefusedBy, request, result) {
+	all = append(others, expect.Refused(want, got, result.Status, c.secrets)...)
+	if want.RefusedBy != nil && got == (expect.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *want.RefusedBy, request, result) {
 		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
 	}
 	return all, notSaid
 }
 
 // refuser returns who refused a request according to the response.
-func (c *Case) refuser(status metav1.Status) judge.Refuser {
-	got := judge.RefusedBy(status, c.ID)
+func (c *Case) refuser(status metav1.Status) expect.Refuser {
+	got := expect.RefusedBy(status, c.ID)
 	got.Failed = got.Failed && !c.declares(got)
 	return got
 }
 
 // declares reports whether the message of a refusal is that of a validation in a manifest of the scenario,
 // even if it reads like an error.
-func (c *Case) declares(by judge.Refuser) bool {
+func (c *Case) declares(by expect.Refuser) bool {
 	return slices.ContainsFunc(c.Own(), func(manifest map[string]any) bool {
 		policy := unstructured.Unstructured{Object: manifest}
 		validations, _, _ := unstructured.NestedSlice(manifest, "spec", "validations")

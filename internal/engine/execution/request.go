@@ -14,8 +14,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
-	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 )
 
 // compose returns the Request of a step, and what it does in words. That there is no such kind is a mistake in the
@@ -23,7 +22,7 @@ import (
 func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 	request, action, err := c.composer().Compose(step)
 	if err != nil && !errors.Is(err, framework.ErrNotServed) {
-		err = &explain.MistakeError{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
+		err = &expect.MistakeError{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
 	}
 	if err == nil {
 		err = c.unchangeable(step, request)
@@ -38,7 +37,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 		return &Failure{action: action, Err: err}
 	}
 	var result framework.Result
-	var mismatches []judge.Mismatch
+	var mismatches []expect.Mismatch
 	var notSaid string
 	once := func() error {
 		result, err = c.send(ctx, request)
@@ -132,7 +131,7 @@ func (c *Case) panicked(ctx context.Context, err error, result *framework.Result
 	result.Trace = result.Trace.With(event.Plugins)
 	for index, call := range result.Trace {
 		if call.Plugin != nil && call.Plugin.Panicked != "" {
-			return &mismatchError{[]judge.Mismatch{{
+			return &mismatchError{[]expect.Mismatch{{
 				Path: "plugins", Expected: "no panic", Call: &index,
 				Actual: fmt.Sprintf("plugin %s panicked: %s; the API server did not answer the request", call.Plugin.Name, call.Plugin.Panicked),
 			}}}
@@ -142,8 +141,8 @@ func (c *Case) panicked(ctx context.Context, err error, result *framework.Result
 }
 
 // unobserved returns what was expected and could not be observed, or "".
-func unobserved(expect *scenario.Expectation, result framework.Result) string {
-	if expect != nil && (expect.Audit != nil || expect.Plugins != nil) && result.Audit == nil {
+func unobserved(want *scenario.Expectation, result framework.Result) string {
+	if want != nil && (want.Audit != nil || want.Plugins != nil) && result.Audit == nil {
 		return fmt.Sprintf("no audit event arrived within %s", auditLimit)
 	}
 	return ""
@@ -169,8 +168,8 @@ func (c *Case) eventually(ctx context.Context, once func() error, holds func() b
 
 // judge adds the audit event to a result, if it is needed, and compares the result with
 // the expectation.
-func (c *Case) judge(ctx context.Context, expect *scenario.Expectation, result *framework.Result) ([]judge.Mismatch, error) {
-	if expect != nil && (expect.Audit != nil || expect.Plugins != nil) {
+func (c *Case) judge(ctx context.Context, want *scenario.Expectation, result *framework.Result) ([]expect.Mismatch, error) {
+	if want != nil && (want.Audit != nil || want.Plugins != nil) {
 		read := c.target.Optional().Audit
 		if read == nil {
 			return nil, errors.New("read audit event: this target cannot read the audit log of the API server: add audit to needs")
@@ -187,15 +186,15 @@ func (c *Case) judge(ctx context.Context, expect *scenario.Expectation, result *
 		}
 		c.secretsIn(framework.Request{}, framework.Result{Audit: event})
 	}
-	part, complete := c.Unseen.Decidable(expect)
+	part, complete := c.Unseen.Decidable(want)
 	if complete {
-		return judge.Judge(expect, *result, c.secrets), nil
+		return expect.Judge(want, *result, c.secrets), nil
 	}
 	result.Trace = c.Unseen.Seen(result.Trace)
-	if mismatches := judge.Judge(part, *result, c.secrets); len(mismatches) > 0 {
+	if mismatches := expect.Judge(part, *result, c.secrets); len(mismatches) > 0 {
 		return mismatches, nil
 	}
-	return nil, &explain.UnseenError{Webhooks: c.Unseen}
+	return nil, &expect.UnseenError{Webhooks: c.Unseen}
 }
 
 // keep stores a result for the placeholders of later steps.

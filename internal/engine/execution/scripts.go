@@ -7,7 +7,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 )
 
 // compile returns the scripts of the Hooks of a scenario. Path is their field path in the spec.
@@ -53,7 +53,7 @@ func (c *Case) meanwhile(steps []scenario.Step) error {
 			continue
 		}
 		if cause := failure.NothingAboutAdmission(); cause != "" {
-			return fmt.Errorf("step %d meanwhile: %s: %w: %s", i+1, failure.action, explain.ErrDuringCall, cause)
+			return fmt.Errorf("step %d meanwhile: %s: %w: %s", i+1, failure.action, expect.ErrDuringCall, cause)
 		}
 		if failure.Err != nil {
 			return fmt.Errorf("step %d meanwhile: %s: %w", i+1, failure.action, failure.Err)

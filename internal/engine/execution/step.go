@@ -13,9 +13,8 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/goroutines"
-	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -32,7 +31,7 @@ const (
 var errPanic = errors.New("panic")
 
 // mismatchError is the error of a step in a Meanwhile whose expectations did not hold.
-type mismatchError struct{ mismatches []judge.Mismatch }
+type mismatchError struct{ mismatches []expect.Mismatch }
 
 // Error returns the first mismatch.
 func (d *mismatchError) Error() string { return d.mismatches[0].String() }
@@ -139,7 +138,7 @@ func failed(action string, err error) *Failure {
 func (c *Case) install(ctx context.Context, manifests []map[string]any) error {
 	for i, manifest := range manifests {
 		if err := c.asWritten(ctx, c.sandbox.Install(ctx, manifest, c.currentScripts()), manifest); err != nil {
-			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.path, i), manifest); explain.IsMistake(err) {
+			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.path, i), manifest); expect.IsMistake(err) {
 				return err
 			}
 			return fmt.Errorf("install[%d] %s: %w", i, object.Describe(manifest), err)
@@ -199,7 +198,7 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 		return c.waitGone(ctx, request, w)
 	}
 	var last framework.Result
-	var mismatches []judge.Mismatch
+	var mismatches []expect.Mismatch
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
 		if last, err = c.sandbox.Send(ctx, request); err != nil {
 			return false, err

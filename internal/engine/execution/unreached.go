@@ -9,7 +9,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 )
 
 // timedOut matches the message of an API server about a call of a webhook that took too long
@@ -24,9 +24,9 @@ const defaultTimeout = 10 * time.Second
 // timed out, or waited as long as the timeout of a webhook with failurePolicy Ignore in a time that no call explains. And
 // the Hook did not receive a call that is expected, or it answers at once. On a busy machine, seconds can pass before a
 // connection is open.
-func (c *Case) unreached(mismatches []judge.Mismatch, all []framework.Result) string {
+func (c *Case) unreached(mismatches []expect.Mismatch, all []framework.Result) string {
 	missing := func(webhook string) bool {
-		return slices.ContainsFunc(mismatches, func(m judge.Mismatch) bool {
+		return slices.ContainsFunc(mismatches, func(m expect.Mismatch) bool {
 			return strings.HasPrefix(m.Path, "calls") && strings.Contains(m.Expected, webhook)
 		})
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 )
 
 // callsSandbox answers each request with the calls of one Hook.
@@ -48,7 +48,7 @@ func unseenCase(t *testing.T, hooks, then string, endpoints map[string]framework
 		t.Fatal(err)
 	}
 	c := caseOn(&callsSandbox{})
-	c.Scenario, c.Unseen = loaded[0], explain.UnseenOf(loaded[0], explain.UnseenOptions{Endpoints: endpoints})
+	c.Scenario, c.Unseen = loaded[0], expect.UnseenOf(loaded[0], expect.UnseenOptions{Endpoints: endpoints})
 	return c
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/explain"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -92,7 +92,7 @@ func TestWaitForWhatNeverExisted(t *testing.T) {
 			switch {
 			case says == "" && err != nil:
 				t.Errorf("%s %s: %v", kind, name, err)
-			case says != "" && (!explain.IsMistake(err) || !strings.Contains(err.Error(), says)):
+			case says != "" && (!expect.IsMistake(err) || !strings.Contains(err.Error(), says)):
 				t.Errorf("%s %s: got %v; want a mistake with %q", kind, name, err, says)
 			}
 		})

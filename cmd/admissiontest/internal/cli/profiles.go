@@ -12,9 +12,9 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
-	"github.com/admissiontest/admissiontest/internal/selection"
 )
 
 func (a *app) reportMatrixCommand() *cobra.Command {
@@ -57,7 +57,7 @@ func (a *app) reportMatrix(args []string, markdown bool) error {
 			continue
 		}
 		server := report.Server{File: path, Report: r}
-		for _, p := range selection.Profiles() {
+		for _, p := range engine.Profiles() {
 			claim, err := p.Judge(r, catalogue)
 			errs = append(errs, err)
 			if claim.Ran() {
@@ -89,14 +89,14 @@ func (a *app) reportBadgeCommand() *cobra.Command {
 			return a.reading(func(_ context.Context, args []string) error { return a.reportBadge(args[0], name) })(command, args)
 		},
 	}
-	command.Flags().StringVar(&name, "profile", "", "the profile: "+strings.Join(selection.ProfileNames(), ", "))
-	flags.Complete(command, "profile", selection.ProfileNames()...)
+	command.Flags().StringVar(&name, "profile", "", "the profile: "+strings.Join(engine.ProfileNames(), ", "))
+	flags.Complete(command, "profile", engine.ProfileNames()...)
 	return command
 }
 
 // reportBadge implements the command report badge.
 func (a *app) reportBadge(path, name string) error {
-	chosen, err := selection.ProfileNamed(name)
+	chosen, err := engine.ProfileNamed(name)
 	if err != nil {
 		return exit.Usagef("--profile: %w", err)
 	}
@@ -144,7 +144,7 @@ func (a *app) reportVerify(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	problems, err := selection.Verify(r, catalogue)
+	problems, err := engine.Verify(r, catalogue)
 	if err != nil {
 		return err
 	}

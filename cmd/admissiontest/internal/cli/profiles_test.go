@@ -12,8 +12,8 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -27,7 +27,7 @@ func submitted(t *testing.T, change func(*report.Report)) string {
 	r := report.New(framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: "v1.37.2"})
 	for _, s := range all {
 		outcome := report.Outcome{Name: s.Metadata.Name, Area: s.Area, Level: s.Spec.Level, Requirement: s.Spec.Requirement, Verdict: framework.Pass}
-		if reason := selection.OtherMinor(s, "v1.37.2"); reason != "" {
+		if reason := engine.OtherMinor(s, "v1.37.2"); reason != "" {
 			outcome.Verdict, outcome.Reason = framework.Unsupported, reason
 		}
 		r.Outcomes = append(r.Outcomes, outcome)

@@ -24,7 +24,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -173,8 +172,8 @@ func groupFlags(command *cobra.Command) {
 // addOwn adds the flags that only run has.
 func (f *runFlags) addOwn(command *cobra.Command) {
 	set := command.Flags()
-	set.StringVar(&f.profile, "profile", "", "run the requirements of a profile, and say whether the API server conforms to it: "+strings.Join(selection.ProfileNames(), ", "))
-	flags.Complete(command, "profile", selection.ProfileNames()...)
+	set.StringVar(&f.profile, "profile", "", "run the requirements of a profile, and say whether the API server conforms to it: "+strings.Join(engine.ProfileNames(), ", "))
+	flags.Complete(command, "profile", engine.ProfileNames()...)
 	set.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
 	set.StringVar(&f.knownFailing, "known-failing", "", "YAML file with a line NAME: REASON for each scenario that is known to fail; if one of them passes, the run fails")
 	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(flags.ImplementationKeys(), ", "))
@@ -217,18 +216,18 @@ type plan struct {
 	implementation *framework.Implementation
 	shard          *report.Shard
 	// profile is that of --profile, or nil.
-	profile *selection.Profile
+	profile *engine.Profile
 }
 
 // claimed returns the profile of --profile, or nil, and the arguments that select its scenarios.
-func (f *runFlags) claimed(args []string) (*selection.Profile, []string, error) {
+func (f *runFlags) claimed(args []string) (*engine.Profile, []string, error) {
 	if f.profile == "" {
 		return nil, args, nil
 	}
 	if len(args) > 0 {
 		return nil, nil, exit.Usagef("--profile %s cannot be combined with %q: it selects the scenarios", f.profile, args[0])
 	}
-	found, err := selection.ProfileNamed(f.profile)
+	found, err := engine.ProfileNamed(f.profile)
 	if err != nil {
 		return nil, nil, exit.Usagef("--profile: %w", err)
 	}
@@ -438,7 +437,7 @@ func (f *runFlags) options() (options engine.Options, implementation *framework.
 func (f *runFlags) skipped() (map[string]string, error) {
 	reasons := map[string]string{}
 	for _, arg := range f.skip {
-		names, err := selection.Match(f.selection.Loaded, arg)
+		names, err := engine.Match(f.selection.Loaded, arg)
 		if err != nil {
 			return nil, exit.Usagef("--skip: %w", err)
 		}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/selection"
 )
 
 // Exit codes of the process.
@@ -69,11 +69,11 @@ func Code(err error) int {
 		return Pass
 	case errors.As(err, &known):
 		return known.code
-	case errors.Is(err, selection.ErrUnknownName), len(scenario.Errors(err)) > 0,
+	case errors.Is(err, engine.ErrUnknownName), len(scenario.Errors(err)) > 0,
 		errors.Is(err, binaries.ErrBadVersion), errors.Is(err, binaries.ErrUnsupportedVersion), errors.Is(err, binaries.ErrNoSuchVersion), errors.Is(err, binaries.ErrBadPlugin),
 		errors.Is(err, providers.ErrImageNeeded):
 		return Usage
-	case errors.Is(err, selection.ErrNothingSelected):
+	case errors.Is(err, engine.ErrNothingSelected):
 		return Nothing
 	default:
 		return Infrastructure

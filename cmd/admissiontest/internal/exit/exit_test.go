@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/selection"
 )
 
 func TestCode(t *testing.T) {
@@ -20,10 +20,10 @@ func TestCode(t *testing.T) {
 		New(Inconclusive, errors.New("")): Inconclusive,
 		Usagef("--level %q", "x"):         Usage,
 		errors.Join(errors.New("close"), Usagef("no")):  Usage,
-		fmt.Errorf("run: %w", selection.ErrUnknownName): Usage,
+		fmt.Errorf("run: %w", engine.ErrUnknownName):    Usage,
 		fmt.Errorf("run: %w", binaries.ErrBadPlugin):    Usage,
 		fmt.Errorf("run: %w", providers.ErrImageNeeded): Usage,
-		selection.ErrNothingSelected:                    Nothing,
+		engine.ErrNothingSelected:                       Nothing,
 	} {
 		t.Run(fmt.Sprint(err), func(t *testing.T) {
 			if got := Code(err); got != want {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
@@ -56,7 +56,7 @@ func addKnownFailing(reasons map[string]string, file string, entry *ast.MappingV
 	if !ok || strings.TrimSpace(reason.Value) == "" {
 		return wrongEntry(file, entry.Key, "want a reason: NAME: reason")
 	}
-	names, err := selection.Match(all, entry.Key.GetToken().Value)
+	names, err := engine.Match(all, entry.Key.GetToken().Value)
 	if err != nil {
 		return wrongEntry(file, entry.Key, err.Error())
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
@@ -50,8 +50,8 @@ func (s *Selection) Add(command *cobra.Command) {
 }
 
 // filter returns the filter of --level.
-func (s *Selection) filter() (selection.Filter, error) {
-	var filter selection.Filter
+func (s *Selection) filter() (engine.Filter, error) {
+	var filter engine.Filter
 	var known []string
 	for _, level := range framework.Levels() {
 		known = append(known, string(level))
@@ -80,18 +80,18 @@ func (s *Selection) Resolve(args []string, options scenario.LoadOptions) ([]scen
 			return nil, errors.Join(errors.New("load the built-in catalogue: this is a bug of this build of admissiontest"), err)
 		}
 	}
-	names, paths := SortArguments(args, selection.Names(catalogue))
+	names, paths := SortArguments(args, engine.Names(catalogue))
 	options.Input, options.PassedOver = s.Stdin, s.Note
 	files, err := scenario.Load(options, paths...)
 	if err != nil {
 		return nil, err
 	}
 	if len(paths) > 0 && len(files) == 0 {
-		return nil, fmt.Errorf("read %s: %w: found no scenario; want *.yaml, *.yml or *.json files with scenarios", strings.Join(paths, ", "), selection.ErrNothingSelected)
+		return nil, fmt.Errorf("read %s: %w: found no scenario; want *.yaml, *.yml or *.json files with scenarios", strings.Join(paths, ", "), engine.ErrNothingSelected)
 	}
 	var selected []scenario.Scenario
 	if len(paths) == 0 || len(names) > 0 {
-		if selected, err = selection.Select(catalogue, names, selection.Filter{}); err != nil {
+		if selected, err = engine.Select(catalogue, names, engine.Filter{}); err != nil {
 			return nil, inFiles(err, files, names)
 		}
 	}
@@ -101,17 +101,17 @@ func (s *Selection) Resolve(args []string, options scenario.LoadOptions) ([]scen
 	s.Loaded = append(catalogue, files...)
 	selected = append(selected, files...)
 	slices.SortFunc(selected, func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
-	if selected, err = selection.Select(selected, s.only, selection.Filter{}); err != nil && len(s.only) > 0 {
+	if selected, err = engine.Select(selected, s.only, engine.Filter{}); err != nil && len(s.only) > 0 {
 		return nil, fmt.Errorf("--only: %w", err)
 	}
-	return selection.Select(selected, nil, filter)
+	return engine.Select(selected, nil, filter)
 }
 
 // inFiles returns the error of names that the catalogue does not have, with the advice to use --only
 // if scenarios of files have them.
 func inFiles(err error, files []scenario.Scenario, names []string) error {
 	for _, name := range names {
-		if found, _ := selection.Match(files, name); len(found) > 0 {
+		if found, _ := engine.Match(files, name); len(found) > 0 {
 			return fmt.Errorf("%w; a NAME or PATTERN is of the catalogue: to select %s in the given files, write --only %s", err, found[0], shellescape.Quote(name))
 		}
 	}
@@ -188,7 +188,7 @@ func (s *Selection) CompleteNames(_ *cobra.Command, args []string, prefix string
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	var names []string
-	for _, name := range selection.Names(all) {
+	for _, name := range engine.Names(all) {
 		if strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
 			names = append(names, name)
 		}

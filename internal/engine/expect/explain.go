@@ -1,0 +1,113 @@
+package expect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// Step is a step that failed.
+type Step struct {
+	// Number is the number of the step in its scenario, and Line the line in its file, from 1.
+	Number, Line int
+	// Action describes the step: "create ConfigMap subject".
+	Action string
+	// Request is the request of the step, or nil if it sent none.
+	Request *framework.Request
+	// Result is the result of the request.
+	Result framework.Result
+	// Mismatches are why the step failed, if it could be carried out.
+	Mismatches []Mismatch
+	// Expect is what the Mismatches are about, or nil if they are not about the Result.
+	Expect *scenario.Expectation
+}
+
+// Options are what a step is shown with. Explain is required.
+type Options struct {
+	// ID is the ID of the scenario.
+	ID string
+	// NotSeen are the webhooks under test whose calls are not seen.
+	NotSeen []report.NotSeen
+	// Audit returns the audit event of a response, as in target.Optional. Nil means that there
+	// are no audit events.
+	Audit func(ctx context.Context, auditID string) (*framework.Audit, error)
+	// Explain returns what each webhook, policy and binding of the scenario does about a request.
+	Explain func(ctx context.Context, request framework.Request, result framework.Result) ([]reach.Finding, error)
+	// Secrets has the values that are not shown. Nil means that all values are shown.
+	Secrets *redact.Set
+}
+
+// Of returns the evidence of a step. If the target can read the audit log, its annotations are
+// included: they show calls that did not reach a Hook.
+func Of(s Step, options Options) *report.Evidence {
+	evidence := &report.Evidence{Step: s.Number, Line: s.Line, Action: s.Action, NotSeen: options.NotSeen}
+	if s.Result.Status.Code != 0 {
+		evidence.Response = strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Result.Status.Code, s.Result.Status.Reason, s.Result.Status.Message))
+	}
+	evidence.Details = options.details(s.Result.Status)
+	var marked *framework.Call
+	for _, m := range s.Mismatches {
+		evidence.Mismatches = append(evidence.Mismatches, report.Mismatch{Path: m.Path, Expected: m.Expected, Actual: m.Actual})
+		if marked == nil && m.Call != nil {
+			marked = &s.Result.Trace[*m.Call]
+		}
+	}
+	if !s.Result.Finished.IsZero() {
+		evidence.DurationMillis = millis(s.Result.Finished.Sub(s.Result.Started))
+	}
+	evidence.Diffs = options.diffs(Objects(s.Expect, s.Result, s.Mismatches, options.Secrets))
+	event, trace := s.auditEvent(options), s.Result.Trace
+	if event != nil && len(trace.Plugins()) == 0 {
+		trace = trace.With(event.Plugins)
+	}
+	findings, err := s.findings(options)
+	evidence.RefusedBy, evidence.Decisions = s.refusedBy(options), s.decisions(findings, err, options)
+	for _, one := range s.culprits(trace, findings, options) {
+		if one.text != "" {
+			evidence.Causes = append(evidence.Causes, one.text)
+		}
+		if marked == nil {
+			marked = one.call
+		}
+	}
+	evidence.Timeline = append(options.timeline(trace, s.Result.Started, marked), auditEntries(event)...)
+	return evidence
+}
+
+// details returns the details of a Status as JSON, or "" if they only have the name and kind of an object and
+// what the message says.
+func (o Options) details(status metav1.Status) string {
+	if status.Details == nil {
+		return ""
+	}
+	more := *status.Details
+	more.Name, more.Group, more.Kind, more.UID = "", "", "", ""
+	more.Causes = slices.DeleteFunc(slices.Clone(more.Causes), func(cause metav1.StatusCause) bool {
+		return cause.Field == "" && cause.Type == "" && strings.Contains(status.Message, cause.Message)
+	})
+	if len(more.Causes) == 0 && more.RetryAfterSeconds == 0 {
+		return ""
+	}
+	return o.Secrets.Matcher().Show(status.Details)
+}
+
+// auditEvent returns the audit event of the request, or nil if there is none.
+func (s Step) auditEvent(options Options) *framework.Audit {
+	event := s.Result.Audit
+	if read := options.Audit; event == nil && s.Result.AuditID != "" && read != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		event, _ = read(ctx, s.Result.AuditID)
+	}
+	return event
+}
