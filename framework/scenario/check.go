@@ -1,12 +1,10 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
@@ -43,22 +41,18 @@ func (d *decoder) checkScenario(one *Scenario, options LoadOptions) {
 		switch value := set.Struct.(type) {
 		case *Spec:
 			c.spec(value, set)
-		case *Namespace:
-			c.noOwnLabels(set.Get("labels"), set.Path)
 		case *Hook:
-			c.playable(value, set)
+			c.noAnswer(set)
 		case *Step:
 			c.step(value, set)
 		case *Files:
 			c.filesStep(set)
-		case *Wait:
-			c.wait(value, set)
 		case *Metrics:
 			c.metrics(value, set)
 		case *Expectation:
 			c.expectation(value, set)
 		case *Calls:
-			c.calls(set)
+			c.called(set.Get("exclude"))
 		case *Call:
 			c.called(set.Get("webhook"))
 		case *RefusedBy:
@@ -87,9 +81,6 @@ func (c *checker) spec(spec *Spec, set *document.Decoded) {
 		c.Fail(conversion, "spec.conversion has nothing to convert; expected a CustomResourceDefinition with the conversion strategy Webhook", "add it to spec.given")
 	}
 	c.fails(spec, set)
-	if when := set.Get("when"); when != nil && len(spec.When) == 0 && !set.Node.Get("server").Has("fails") {
-		c.Fail(when, "spec.when has no steps; expected at least one", "")
-	}
 }
 
 // namespaces checks that the names of spec.namespaces are unique.
@@ -110,8 +101,7 @@ func (c *checker) namespaces(list *document.Node) {
 	}
 }
 
-// fails checks spec.server.fails. A server that does not start serves nothing, so the
-// scenario can have nothing that needs one.
+// fails checks spec.server.fails.
 func (c *checker) fails(spec *Spec, set *document.Decoded) {
 	text := set.Node.Get("server").Get("fails")
 	if text == nil || text.Refused() {
@@ -119,13 +109,6 @@ func (c *checker) fails(spec *Spec, set *document.Decoded) {
 	}
 	if _, err := FailsMatcher(spec.Server.Fails); err != nil {
 		c.Fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a string or a /regular expression/", document.Quote(text.Raw), err), "")
-	}
-	for _, name := range []string{"namespaces", "given", "givenFiles", "hooks", "conversion", "matchesNothing", "needs", "featureGate", "exclusive", "isolation", "when"} {
-		value := set.Node.Get(name)
-		if value == nil || value.Kind == document.KindList && len(value.Items) == 0 {
-			continue
-		}
-		c.Fail(value, fmt.Sprintf("spec.%s is set together with spec.server.fails; expected nothing that needs a running server", name), "remove it, and write when: []")
 	}
 }
 
@@ -161,9 +144,8 @@ func (c *checker) gather(manifest *document.Node, installed bool) {
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		for _, webhook := range manifest.List("webhooks") {
 			if name := webhook.Text("name"); name != "" {
-				_, isUnderTest := (&webhooks{}).of(webhook.Plain())
 				c.webhooks = append(c.webhooks, name)
-				c.underTest[name] = c.underTest[name] || installed && isUnderTest
+				c.underTest[name] = c.underTest[name] || installed && answersItself(webhook)
 			}
 		}
 	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
@@ -207,57 +189,34 @@ func (c *checker) scripts(n *document.Node) {
 	}
 }
 
-// playable checks the script of a webhook, also with package hook: a Hook can carry it out. The Hook of a
-// webhook under test is a proxy.
-func (c *checker) playable(script *Hook, set *document.Decoded) {
-	replies := set.Get("replies")
-	all := []hook.Reply{script.Reply.Reply}
-	if replies != nil {
-		all = nil
-		for _, reply := range script.Replies {
-			all = append(all, reply.Reply)
+// noAnswer checks the script of a webhook under test, whose Hook is a proxy: the webhook answers itself.
+func (c *checker) noAnswer(set *document.Decoded) {
+	if !c.underTest[set.Path.Name()] || !set.Node.Valid() {
+		return
+	}
+	replies, where := []*document.Node{set.Node}, set.Path
+	if list := set.Node.List("replies"); list != nil {
+		replies = list
+	}
+	for i, reply := range replies {
+		if set.Node.Has("replies") {
+			where = set.At("replies").Item(i)
 		}
-		c.onlyReplies(set)
-	}
-	if !set.Node.Valid() {
-		return // the schema says why
-	}
-	err := hook.Script{Replies: all}.Validate()
-	if c.underTest[set.Path.Name()] {
-		err = hook.Script{Replies: all}.ValidateForUpstream()
-	}
-	for _, problem := range invalidFields(err) {
-		path, here := []any{}, set.Path
-		if replies != nil {
-			path, here = append(path, "replies", problem.Reply), here.Field("replies").Item(problem.Reply)
-		}
-		for name := range strings.SplitSeq(problem.Field, ".") {
-			path, here = append(path, name), here.Field(name)
-		}
-		c.Fail(set.Node.Find(path), fmt.Sprintf("%s: %s", here, problem.Problem), "")
-	}
-}
-
-// onlyReplies refuses fields of a single reply besides a list of replies.
-func (c *checker) onlyReplies(set *document.Decoded) {
-	for _, other := range set.Node.Fields {
-		if other.Name != "replies" && other.Key.Valid() {
-			c.Fail(other.Key, fmt.Sprintf("%s has replies and %s; expected one reply or several", set.Path, other.Name),
-				"move "+other.Name+" into the replies that need it")
-		}
-	}
-}
-
-// invalidFields returns the errors that Script.Validate joined.
-func invalidFields(err error) []*hook.InvalidField {
-	var all []*hook.InvalidField
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // its documented form
-		for _, one := range joined.Unwrap() {
-			var field *hook.InvalidField
-			if errors.As(one, &field) {
-				all = append(all, field)
+		for _, field := range reply.Fields {
+			if slices.Contains([]string{"allowed", "status", "patch", "patchType", "warnings", "auditAnnotations", "review"}, field.Name) {
+				c.Fail(field.Value, fmt.Sprintf("%s has no effect, because the webhook under test answers; expected fault, http, delay, barrier or meanwhile", where.Field(field.Name)), "")
 			}
 		}
 	}
-	return all
+}
+
+// answersItself reports whether a webhook is one under test: its clientConfig does not lead to a Hook.
+func answersItself(webhook *document.Node) bool {
+	client := webhook.Get("clientConfig")
+	if service := client.Get("service"); service != nil {
+		namespace := service.Text("namespace")
+		return service.Text("name") != "" && namespace != "" && !strings.Contains(namespace, "$(")
+	}
+	address := client.Text("url")
+	return strings.HasPrefix(address, "https://") && !strings.Contains(address, "$(hooks.")
 }

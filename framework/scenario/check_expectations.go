@@ -13,21 +13,9 @@ import (
 func (c *checker) expectation(then *Expectation, set *document.Decoded) {
 	c.contradiction(then, set)
 	if by := set.Get("refusedBy"); by != nil && by.Kind == document.KindMapping {
-		c.refusalExcluded(then, by, set)
+		c.refusalExcluded(set)
 	}
 	c.called(set.Get("overlapping"))
-}
-
-// calls checks which lists of expected calls there are.
-func (c *checker) calls(set *document.Decoded) {
-	if set.Node.Kind == document.KindMapping {
-		inOrder, anyOrder := set.Node.Has("inOrder"), set.Node.Has("anyOrder")
-		if inOrder && anyOrder || (inOrder || anyOrder) && set.Node.Has("include") {
-			c.Fail(set.Node, fmt.Sprintf("%s does not say which calls; expected one of inOrder, anyOrder, include and exclude", set.Path),
-				"inOrder and anyOrder each list all the calls")
-		}
-	}
-	c.called(set.Get("exclude"))
 }
 
 // contradiction reports expectations that no response can meet: allowed together with a code or a
@@ -66,11 +54,8 @@ func codeText(n *document.Node) string {
 	return strings.Join(codes, " or ")
 }
 
-// refusalExcluded reports an allowed or a code that excludes a refusal.
-func (c *checker) refusalExcluded(then *Expectation, by *document.Node, set *document.Decoded) {
-	if then.Allowed != nil && *then.Allowed {
-		c.Fail(by, set.At("refusedBy").String()+" is set together with allowed: true; expected only one of them", "remove one of them")
-	}
+// refusalExcluded reports a code that excludes a refusal.
+func (c *checker) refusalExcluded(set *document.Decoded) {
 	if codes := set.Node.Get("code"); codes != nil && !slices.ContainsFunc(codes.AsList().Items, func(code *document.Node) bool {
 		number, ok := code.Value.(int64)
 		return !ok || number >= http.StatusBadRequest
@@ -81,10 +66,6 @@ func (c *checker) refusalExcluded(then *Expectation, by *document.Node, set *doc
 
 // refusedBy checks who is expected to refuse a request: a webhook or a policy of the scenario.
 func (c *checker) refusedBy(set *document.Decoded) {
-	n := set.Node
-	if failed := n.Get("error"); failed != nil && n.Has("validation") {
-		c.Fail(failed, set.Path.String()+" has error and validation; expected one: an error is not a validation that does not hold", "remove one of them")
-	}
 	if !c.options.AnyInstalled {
 		c.named(set, "webhook", slices.Concat(c.webhooks, c.options.Installed))
 	}

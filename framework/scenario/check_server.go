@@ -24,9 +24,6 @@ var inFilesFolder = regexp.MustCompile(`^\$\(files\)(/[A-Za-z0-9._-]*)*$`)
 // relativePath matches a path that is relative to that folder, or to that of the file that has it.
 var relativePath = regexp.MustCompile(`^[A-Za-z0-9._-][A-Za-z0-9._/-]*$`)
 
-// gateName matches the name of a feature gate.
-var gateName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
-
 // serverFile is a file of spec.server.files, or one that a step writes.
 type serverFile struct {
 	name string
@@ -66,8 +63,6 @@ func (d *decoder) checkServers(allowed []string) {
 		case *Server:
 			inServer = true
 			s.flags(set.Node.Get("flags"), set.At("flags"))
-			s.gates(set.Node.Get("featureGates"), set.At("featureGates"))
-			s.fileNames(set.Node.Get("files"), set.At("files"))
 			all = append(all, filesIn(set.Node.Get("files"), false)...)
 		case *Files:
 			all = append(all, filesIn(set.Node.Get("write"), true)...)
@@ -138,18 +133,6 @@ func (s *serverFiles) flags(flags *document.Node, where *document.Path) {
 			s.configuration[fileKey(text)] = true
 		default:
 			s.data[fileKey(text)] = true
-		}
-	}
-}
-
-// gates checks the names of feature gates, which become parts of one flag.
-func (s *serverFiles) gates(gates *document.Node, where *document.Path) {
-	if gates == nil {
-		return
-	}
-	for _, field := range gates.Fields {
-		if !gateName.MatchString(field.Name) {
-			s.Fail(field.Key, fmt.Sprintf("%s has %s; expected the name of a feature gate, letters and digits", where, document.Quote(field.Name)), "")
 		}
 	}
 }

@@ -58,6 +58,7 @@ const (
 	someWord      = `[A-Za-z0-9]`
 	stepName      = `^[^.()$ ]+$`
 	day           = `^\d{4}-\d{2}-\d{2}$`
+	headerValue   = `^[^\x00-\x08\x0a-\x1f\x7f]*$`
 	duration      = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`
 )
 
@@ -139,6 +140,7 @@ func forms() map[string]document.Form {
 		someWord:      {Expected: "a name with letters or digits"},
 		stepName:      {Expected: "a name without dots, spaces, $ and parentheses"},
 		day:           {Expected: "a day, such as 2027-01-31", Hint: write("write YYYY-MM-DD")},
+		headerValue:   {Expected: "the value of a header"},
 		duration:      {Expected: "a duration with its unit", Hint: withUnit},
 	}
 }

@@ -187,13 +187,163 @@ func refine(r refinement) {
 	r.field("Spec.needs").Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities()...)}, {Pattern: pluginNeed}}
 	r.field("Expectation.warnings").OneOf = []*jsonschema.Schema{{Type: "array"}, {Type: "object"}}
 	r.field("PluginCall.refused").OneOf = []*jsonschema.Schema{{Type: "boolean"}, {Type: "object"}}
+	r.when("Expectation", is("allowed", constant(true)), never("is set together with allowed: true; expected only one of them; remove one of them", "refusedBy"))
+	r.when("RefusedBy", has("validation"), never("is set together with validation; expected one: an error is not a validation that does not hold; remove one of them", "error"))
+	r.when("Denied", has("message"), never("is set together with message; expected only one of them; write the parts of the error in error", "error"))
+	r.when("Wait", is("gone", constant(true)), never("is set together with gone; expected one of them; remove one of them", "object"))
+	twice := &jsonschema.Schema{AnyOf: []*jsonschema.Schema{has("inOrder", "anyOrder"), has("inOrder", "include"), has("anyOrder", "include")}}
+	r.definitions["Calls"].AllOf = []*jsonschema.Schema{{Not: twice, Comments: "does not say which calls; expected one of inOrder, anyOrder, include and exclude; inOrder and anyOrder each list all the calls"}}
+	none := &jsonschema.Schema{Not: &jsonschema.Schema{Type: "array", MaxItems: new(uint64)}}
+	r.when("Spec", is("server", func(s *jsonschema.Schema) { s.Required = []string{"fails"} }), perField(
+		&jsonschema.Schema{Not: none, Comments: "is set together with spec.server.fails; expected nothing that needs a running server; remove it, and write when: []"},
+		"namespaces", "given", "givenFiles", "hooks", "conversion", "matchesNothing", "needs", "featureGate", "exclusive", "isolation", "when"))
+	one := uint64(1)
+	r.definitions["Spec"].AllOf[0].Else = perField(&jsonschema.Schema{MinItems: &one}, "when")
 	r.definitions["RefusedBy"].DependentRequired = map[string][]string{"binding": {"policy"}, "validation": {"policy"}}
+	r.policyCases()
+	r.replies()
+	r.steps()
+	r.names()
 	r.exactlyOne("Step", actions()...)
 	r.exactlyOne("Patch", "json", "merge", "strategic")
 	r.exactlyOne("RefusedBy", "webhook", "policy")
 	for typ, short := range shorts() {
 		r.shorten(typ.Name(), short)
 	}
+}
+
+// has is the condition that a struct has some fields, and is that a field has a value.
+func has(fields ...string) *jsonschema.Schema { return &jsonschema.Schema{Required: fields} }
+
+func is(field string, value func(*jsonschema.Schema)) *jsonschema.Schema {
+	of := &jsonschema.Schema{}
+	value(of)
+	condition := perField(of, field)
+	condition.Required = []string{field}
+	return condition
+}
+
+// perField is the schema of a struct with one schema for some of its fields.
+func perField(schema *jsonschema.Schema, fields ...string) *jsonschema.Schema {
+	properties := jsonschema.NewProperties()
+	for _, field := range fields {
+		properties.Set(field, schema)
+	}
+	return &jsonschema.Schema{Properties: properties}
+}
+
+// never refuses fields. The loader reports their values with a comment, "what is wrong; what was expected; what to do".
+func never(comment string, fields ...string) *jsonschema.Schema {
+	return perField(&jsonschema.Schema{Not: &jsonschema.Schema{}, Comments: comment}, fields...)
+}
+
+// misplaced is never, and the loader reports the names of the fields.
+func misplaced(comment string, fields ...string) *jsonschema.Schema {
+	refused := perField(jsonschema.FalseSchema, fields...)
+	refused.Comments = comment
+	return refused
+}
+
+// when adds a schema for a struct that meets a condition.
+func (r refinement) when(in string, condition, then *jsonschema.Schema) {
+	r.definitions[in].AllOf = append(r.definitions[in].AllOf, &jsonschema.Schema{If: condition, Then: then})
+}
+
+// others returns the fields of a struct but one.
+func (r refinement) others(in, but string) []string {
+	var names []string
+	for pair := r.definitions[in].Properties.Oldest(); pair != nil; pair = pair.Next() {
+		if pair.Key != but {
+			names = append(names, pair.Key)
+		}
+	}
+	return names
+}
+
+// replies says what a Hook can carry out.
+func (r refinement) replies() {
+	var connection []any
+	for _, fault := range hook.Faults() {
+		if fault.OfConnection() {
+			connection = append(connection, fault)
+		}
+	}
+	for _, in := range []string{"Hook", "Reply"} {
+		r.when(in, has("barrier"), has("barrierSize"))
+		r.when(in, has("barrierSize"), has("barrier"))
+		r.when(in, is("fault", enum(connection...)), never("has no effect with this fault, which prevents every call; expected no other field; remove it", r.others("Reply", "fault")...))
+		r.when(in, is("fault", enum(hook.Reset, hook.Hang)), never("has no effect with this fault, which sends no answer; expected no other answer; remove it", "http"))
+		r.field(in + ".barrierSize").Minimum = "2"
+	}
+	two := uint64(2)
+	alone := &jsonschema.Schema{Not: &jsonschema.Schema{Enum: connection}, Comments: "applies to every call of a hook; expected it in the only reply"}
+	replies := r.field("Hook.replies")
+	replies.If, replies.Then = &jsonschema.Schema{MinItems: &two}, &jsonschema.Schema{Items: perField(alone, "fault")}
+	r.when("Hook", has("replies"), misplaced("is set together with replies; expected one reply or several; move it into the replies that need it", r.others("Hook", "replies")...))
+	code, header := r.field("HTTP.code"), r.field("HTTP.header")
+	code.Minimum, code.Maximum = "200", "999"
+	header.AdditionalProperties.Pattern = headerValue
+}
+
+// steps says which fields of a step have an effect.
+func (r refinement) steps() {
+	const (
+		noRequest  = "has no effect in this step; expected it only with a request; move it to the step that sends the request"
+		oneRequest = "is for several requests; expected it only for one; move it to the then of a step in parallel"
+		allCalls   = "is for one of several parallel requests; expected it only for all together; move it to the then of the parallel step"
+	)
+	request := []string{"subresource", "parent", "name", "namespace", "as", "dryRun", "options", "body", "contentType", "eventually"}
+	for _, action := range otherActions() {
+		if action == "parallel" {
+			r.when("Step", has(action), perField(never(oneRequest, "plugins", "refusedBy"), "then"))
+			r.when("Step", has(action), misplaced(noRequest, request...))
+			continue
+		}
+		r.when("Step", has(action), misplaced(noRequest, append(request, "then")...))
+	}
+	r.field("Step.parallel").Items = &jsonschema.Schema{Ref: "#/$defs/Step", Properties: perField(misplaced(allCalls, "calls", "distinct", "serial", "overlapping", "answeredLast"), "then").Properties}
+	r.when("Step", &jsonschema.Schema{Not: has("name")}, perField(has("name"), "get", "patch", "delete", "connect", "wait"))
+	r.field("Step.remove").Items.Required = []string{"name"}
+}
+
+// names says which names maps must not have.
+func (r refinement) names() {
+	refuse := func(s *jsonschema.Schema, names, comment string) {
+		s.PatternProperties, s.Comments = map[string]*jsonschema.Schema{names: jsonschema.FalseSchema}, comment
+	}
+	const own = "belongs to admissiontest; expected labels without the prefix admissiontest.dev/"
+	refuse(r.field("Namespace.labels"), `^admissiontest\.dev/`, own)
+	namespaces := r.field("PolicyTest.namespaces")
+	refuse(namespaces, `[^-a-z0-9]|^-|-$|^$|^.{41,}$`, "is not a name for a namespace of the test; expected at most 40 lower-case letters, digits and hyphens")
+	refuse(namespaces.AdditionalProperties, `^admissiontest\.dev/`, own)
+	refuse(r.field("Server.featureGates"), `[^A-Za-z0-9]|^[^A-Za-z]|^$`, "is no feature gate; expected a name of letters and digits")
+	refuse(r.field("HTTP.header"), "[^-!#$%&'*+.^_`|~0-9A-Za-z]|^$", "is not the name of a header; expected one")
+	const outside, comment = `^/|^$|(^|/)\.\.(/|$)|\$\(`, "is not a path in the folder of the files; expected a relative path without placeholders"
+	refuse(r.field("Server.files"), outside, comment)
+	refuse(r.field("Files.write"), outside, comment)
+	r.field("Files.remove").Items.Not, r.field("Files.remove").Items.Comments = &jsonschema.Schema{Pattern: outside}, comment
+}
+
+// policyCases says which fields of a case of a PolicyTest go together, and what is expected.
+func (r refinement) policyCases() {
+	const in, update = "PolicyCase", "is set without an UPDATE; expected it only for an UPDATE; write the object of a DELETE as object, and a Scenario for other requests to a subresource"
+	r.each(pattern(namespaceName), "PolicyCase.namespace")
+	r.when(in, is("operation", enum(operationUpdate)), has("old"))
+	r.when(in, is("operation", enum(operationCreate, operationDelete)), never(update, "old", "subresource"))
+	r.when(in, &jsonschema.Schema{Not: has("old")}, never(update, "subresource"))
+	for _, other := range []*jsonschema.Schema{is("allowed", constant(true)), has("mutated")} {
+		r.when(in, other, never("is set together with allowed or mutated; expected only one of them; write one case for each", "denied"))
+	}
+	allowed := r.field("PolicyCase.allowed")
+	allowed.Not, allowed.Comments = &jsonschema.Schema{Const: false}, `is false; expected denied for a request that a policy refuses; write "denied: true", or "denied: MESSAGE"`
+	one := uint64(1)
+	failed := perField(&jsonschema.Schema{Type: "string", MinLength: &one}, "error")
+	failed.Type, failed.Required, failed.AdditionalProperties = "object", []string{"error"}, jsonschema.FalseSchema
+	part := []*jsonschema.Schema{{Type: "string", MinLength: &one}, failed}
+	parts := &jsonschema.Schema{Type: "array", MinItems: &one, Items: &jsonschema.Schema{OneOf: part}}
+	r.field("PolicyCase.warned").OneOf = append([]*jsonschema.Schema{{Type: "boolean", Const: false}, parts}, part...)
+	r.field("PolicyCase.audited").OneOf = []*jsonschema.Schema{part[0], parts, {Type: "object", MinProperties: &one}}
+	r.field("PolicyCase.mutated").OneOf = []*jsonschema.Schema{{Type: "string"}, {Type: "object", MinProperties: &one}}
 }
 
 // exactlyOne lets a struct have exactly one of some fields.

@@ -115,7 +115,7 @@ func TestServerOutside(t *testing.T) {
 		"file of a step":                {flags: authorizeFlag, step: "    - files: {write: {kc: " + kubeconfig("server: 'https://127.0.0.1:1'", runsCommand) + "}}\n", want: command},
 		"file of a step, path":          {flags: authorizeFlag, step: `    - files: {write: {kc: "user: {tokenFile: $$(files)/../x}"}}` + "\n", want: outside},
 		"file of a step, from a reply":  {flags: authorizeFlag, step: `    - files: {write: {kc: "user: {$(steps.one.object.metadata.name): x}"}}` + "\n", want: "has the placeholder $(steps.one.object.metadata.name)"},
-		"file of a step, its name":      {flags: authorizeFlag, step: `    - files: {write: {$(steps.one.object.metadata.name): "x"}}` + "\n", want: "expected one without placeholders"},
+		"file of a step, its name":      {flags: authorizeFlag, step: `    - files: {write: {$(steps.one.object.metadata.name): "x"}}` + "\n", want: "expected a relative path without placeholders"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := withServer(test.flags, test.files, test.step)
@@ -197,7 +197,7 @@ cases:
 
 func TestServerFeatureGates(t *testing.T) {
 	text := strings.Replace(withServer("v: '1'", "", ""), "    flags:", "    featureGates: {\"A=true,B\": true}\n    flags:", 1)
-	if _, err := Load(LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(text)}}}); err == nil || !strings.Contains(err.Error(), "expected the name of a feature gate") {
+	if _, err := Load(LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(text)}}}); err == nil || !strings.Contains(err.Error(), "is no feature gate") {
 		t.Errorf("got %v, want an error for the name\n%s", err, text)
 	}
 }

@@ -8,12 +8,12 @@ import (
 
 // ObservesPlugins reports whether a step of the scenario expects calls of admission plugins.
 func (s Scenario) ObservesPlugins() bool {
-	return s.hasStep(func(step Step) bool { return step.Then != nil && step.Then.Plugins != nil })
+	return s.HasStep(func(step Step) bool { return step.Then != nil && step.Then.Plugins != nil })
 }
 
 // ExpectsCalls reports whether a step of the scenario expects, or uses, calls of webhooks.
 func (s Scenario) ExpectsCalls() bool {
-	return s.UsesCalls() || s.hasStep(func(step Step) bool {
+	return s.UsesCalls() || s.HasStep(func(step Step) bool {
 		then := step.Then
 		return then != nil && (then.Calls != nil || len(then.Distinct) > 0 || then.Serial || len(then.Overlapping) > 0 || then.AnsweredLast)
 	})
@@ -31,21 +31,13 @@ func (s Scenario) UsesCalls() bool {
 // ChangesFiles reports whether a step of the scenario changes files of its API server, so that no other
 // scenario can have the same server.
 func (s Scenario) ChangesFiles() bool {
-	return s.hasStep(func(step Step) bool { return step.Files != nil })
+	return s.HasStep(func(step Step) bool { return step.Files != nil })
 }
 
-// hasStep reports whether something holds for a step. It also checks the steps inside other steps and
+// HasStep reports whether something holds for a step. It also checks the steps inside other steps and
 // the steps of webhooks.
-func (s Scenario) hasStep(holds func(Step) bool) bool {
+func (s Scenario) HasStep(holds func(Step) bool) bool {
 	return slices.ContainsFunc(s.Spec.When, withInner(holds)) || scriptsHave(s.Spec.Hooks, holds)
-}
-
-// eachStep calls a function for each step, as hasStep.
-func (s Scenario) eachStep(do func(Step)) {
-	s.hasStep(func(step Step) bool {
-		do(step)
-		return false
-	})
 }
 
 // withInner returns a function that reports whether something holds for a step or for one in it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
@@ -21,7 +22,7 @@ var ErrBadEndpoint = errors.New("the endpoint cannot be used")
 // NAMESPACE/NAME of Services and HOST:PORT of URLs. The manifests are installed for all scenarios.
 func CheckEndpoints(scenarios []scenario.Scenario, endpoints map[string]framework.Endpoint, manifests ...map[string]any) error {
 	var errs []error
-	services, hosts := scenario.WebhookAddresses(scenarios, manifests...)
+	services, hosts := expect.WebhookAddresses(scenarios, manifests...)
 	for _, name := range slices.Sorted(maps.Keys(endpoints)) {
 		what, known := "Service", services
 		if !strings.Contains(name, "/") {

@@ -14,6 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/pause"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -83,7 +84,7 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string, lanes
 			add(fmt.Sprintf(" %s %d", s.Metadata.Name, i), group{profile: &scenario.Server{}, alone: true}, s)
 		case open || s.ChangesFiles():
 			add(fmt.Sprintf("%s %s %d", key, s.Metadata.Name, i), g, s)
-		case s.Alone && g.profile == nil && len(lanes.install) == 0 && len(s.WebhooksUnderTest()) == 0:
+		case s.Alone && g.profile == nil && len(lanes.install) == 0 && len(expect.WebhooksUnderTest(s)) == 0:
 			alone = append(alone, s)
 		default:
 			add(key, g, s)

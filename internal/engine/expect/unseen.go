@@ -35,7 +35,7 @@ type UnseenOptions struct {
 func UnseenOf(s scenario.Scenario, options UnseenOptions) Unseen {
 	found := Unseen{}
 	expects := s.ExpectsCalls()
-	for _, one := range append(scenario.WebhooksIn(options.Installed), s.WebhooksUnderTest()...) {
+	for _, one := range append(webhooksIn(options.Installed), WebhooksUnderTest(s)...) {
 		switch {
 		case one.Direct && expects:
 			found[cmp.Or(one.Name, anyWebhook)] = ""

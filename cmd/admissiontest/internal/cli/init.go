@@ -16,7 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/userfile"
@@ -253,7 +253,7 @@ func (d *draft) endpoints() (map[string]framework.Endpoint, error) {
 	if !d.flags.answers() {
 		return nil, nil
 	}
-	services, _ := scenario.WebhookAddresses(nil, d.project.Objects()...)
+	services, _ := expect.WebhookAddresses(nil, d.project.Objects()...)
 	if len(f.program.Command) > 0 {
 		var err error
 		f.endpoints.DefaultURL = programURL

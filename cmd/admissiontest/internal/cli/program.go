@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/guard"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/redact"
@@ -99,8 +100,8 @@ func (p *userProgram) Check(selected []scenario.Scenario, skip map[string]string
 	for _, one := range scenario.Cases(selected) {
 		_, skipped := skip[one.Metadata.Name]
 		alone := one.Spec.Server != nil || one.Spec.Isolation == scenario.IsolationNone
-		served := func(w scenario.WebhookUnderTest) bool { return !w.Direct }
-		if alone && !skipped && slices.ContainsFunc(one.WebhooksUnderTest(), served) {
+		served := func(w expect.WebhookUnderTest) bool { return !w.Direct }
+		if alone && !skipped && slices.ContainsFunc(expect.WebhooksUnderTest(one), served) {
 			return exit.Usagef("scenario %s needs its own API server, but its webhook under test runs in the program %s, whose KUBECONFIG is that of the default API server; add --skip %s, or start the program yourself and give --endpoint",
 				one.Metadata.Name, p.Command[0], one.Metadata.Name)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/policymutants"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -268,7 +269,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 		return p, exit.Usagef("--mutants is about the policies of PolicyTests, and none is selected")
 	}
 	if len(f.program.Command) > 0 {
-		services, _ := scenario.WebhookAddresses(selected, project.Objects()...)
+		services, _ := expect.WebhookAddresses(selected, project.Objects()...)
 		f.endpoints.DefaultURL = programURL
 		if f.endpoints.DefaultCA, err = f.program.Certify(services); err != nil {
 			return p, err

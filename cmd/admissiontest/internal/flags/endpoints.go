@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
@@ -65,7 +66,7 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 		one.CABundle = append(one.CABundle, content...)
 		endpoints[name] = one
 	}
-	services, hosts := scenario.WebhookAddresses(selected, manifests...)
+	services, hosts := expect.WebhookAddresses(selected, manifests...)
 	for _, name := range append(services, hosts...) {
 		one := endpoints[name]
 		if one.URL == "" && strings.Contains(name, "/") {

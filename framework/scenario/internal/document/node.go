@@ -106,6 +106,16 @@ func (n *Node) Get(name string) *Node {
 	return nil
 }
 
+// key returns the name of a field, or the map if it has no such field.
+func (n *Node) key(name string) *Node {
+	for i := range n.Fields {
+		if n.Fields[i].Name == name {
+			return n.Fields[i].Key
+		}
+	}
+	return n
+}
+
 // Has reports whether a map has a field.
 func (n *Node) Has(name string) bool { return n.Get(name) != nil }
 

@@ -38,7 +38,7 @@ func (p *Path) String() string {
 		return fmt.Sprintf("%s[%d]", p.parent, p.index)
 	case p.parent == nil:
 		return p.name
-	case strings.Contains(p.name, "."):
+	case strings.ContainsAny(p.name, "./ "):
 		return fmt.Sprintf("%s[%q]", p.parent, p.name)
 	default:
 		return p.parent.String() + "." + p.name

@@ -135,8 +135,16 @@ func (c *invalidDocument) report(e *jsonschema.ValidationError) {
 		c.badForm(k.Want, n, where)
 	case *kind.MinItems, *kind.MinProperties, *kind.MinLength:
 		c.fail(n, fmt.Sprintf("%s is empty; expected a value", where), "remove it, or say what is expected")
-	case *kind.Minimum, *kind.Maximum:
-		c.fail(n, fmt.Sprintf("%s is %s; expected an integer of 32 bits", where, n.Describe()), "")
+	case *kind.Minimum:
+		c.fail(n, fmt.Sprintf("%s is %s; expected at least %s", where, n.Describe(), k.Want.RatString()), "")
+	case *kind.Maximum:
+		c.fail(n, fmt.Sprintf("%s is %s; expected at most %s", where, n.Describe(), k.Want.RatString()), "")
+	case *kind.Not:
+		c.comment(n, where.String(), c.schema(e.SchemaURL).Comment)
+	case *kind.FalseSchema:
+		holder, _ := c.at(e.InstanceLocation[:len(e.InstanceLocation)-1])
+		of := max(strings.LastIndex(e.SchemaURL, "/properties/"), strings.LastIndex(e.SchemaURL, "/patternProperties/"))
+		c.comment(holder.key(where.Name()), where.String(), c.schema(e.SchemaURL[:of]).Comment)
 	case *kind.DependentRequired:
 		c.fail(n.Get(k.Prop), fmt.Sprintf("%s has %s without %s; expected both", where, k.Prop, strings.Join(k.Missing, " and ")), "")
 	default:
@@ -147,6 +155,13 @@ func (c *invalidDocument) report(e *jsonschema.ValidationError) {
 			c.report(cause)
 		}
 	}
+}
+
+// comment reports a value with the comment of a schema: "what is wrong; what was expected; what to do".
+func (c *invalidDocument) comment(n *Node, what, comment string) {
+	wrong, rest, _ := strings.Cut(comment, "; ")
+	expected, hint, _ := strings.Cut(rest, "; ")
+	c.fail(n, fmt.Sprintf("%s %s; %s", what, wrong, expected), hint)
 }
 
 func (c *invalidDocument) form(pattern string) Form {
@@ -319,12 +334,7 @@ func (c *invalidDocument) unknownFields(url string, n *Node, where *Path) {
 		}
 		expected, hint := "a field of "+where.String(), DidYouMean(field.Name, names)
 		if hint == "" {
-			expected = oneOf(names)
-			if others := elsewhere(schema, field.Name); len(others) > 0 {
-				hint = fmt.Sprintf("it is a field of %s: move it there", strings.Join(others, " and "))
-			} else if others := elsewhere(c.root, field.Name); len(others) > 0 {
-				hint = fmt.Sprintf("it is a field of %s: check the indentation", strings.Join(others, " and "))
-			}
+			expected, hint = oneOf(names), below(schema, field.Name)
 		}
 		c.fail(field.Key, fmt.Sprintf("unknown field %s in %s; expected %s", Quote(field.Name), where, expected), hint)
 	}
@@ -341,55 +351,20 @@ func (s *Schema) schema(url string) *jsonschema.Schema {
 	return part
 }
 
-// elsewhere returns the paths below a schema at which a field of that name exists, "then" and "script.*" below a
-// step for instance, as a suggestion for a field at the wrong depth. Only the paths of the smallest depth are
-// returned.
-func elsewhere(within *jsonschema.Schema, name string) []string {
-	type spot struct {
-		schema *jsonschema.Schema
-		path   string
-	}
-	seen := map[*jsonschema.Schema]bool{}
-	for level := []spot{{within, ""}}; len(level) > 0; {
-		var found []string
-		var next []spot
-		visit := func(fields *jsonschema.Schema, path string) {
-			if seen[fields] {
-				return
-			}
-			seen[fields] = true
-			if fields.Properties[name] != nil && path != "" {
-				found = append(found, strings.TrimPrefix(path, "."))
-			}
-			for _, field := range slices.Sorted(maps.Keys(fields.Properties)) {
-				next = append(next, spot{fields.Properties[field], path + "." + field})
+// below returns a hint with the fields whose maps, or maps in a list, have a field of that name: "then" of a step for
+// "allowed", which is not indented enough.
+func below(schema *jsonschema.Schema, name string) string {
+	var found []string
+	for _, field := range slices.Sorted(maps.Keys(schema.Properties)) {
+		of := schema.Properties[field]
+		for _, one := range []*jsonschema.Schema{of, of.Items2020} {
+			if one != nil && one.Ref != nil && one.Ref.Properties[name] != nil {
+				found = append(found, field)
 			}
 		}
-		for _, here := range level {
-			eachMap(here.schema, here.path, visit)
-		}
-		if len(found) > 0 {
-			return found
-		}
-		level = next
 	}
-	return nil
-}
-
-// eachMap calls a function for each map with known fields that a value of a schema is or, without a field between,
-// contains: "[]" is an item of a list, ".*" a value of a map.
-func eachMap(s *jsonschema.Schema, path string, do func(s *jsonschema.Schema, path string)) {
-	if s == nil {
-		return
+	if len(found) == 0 {
+		return ""
 	}
-	if len(s.Properties) > 0 && s.AdditionalProperties != nil {
-		do(s, path)
-	}
-	for _, other := range append([]*jsonschema.Schema{s.Ref, s.Then, s.Else}, s.OneOf...) {
-		eachMap(other, path, do)
-	}
-	eachMap(s.Items2020, path+"[]", do)
-	if values, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
-		eachMap(values, path+".*", do)
-	}
+	return fmt.Sprintf("it is a field of %s: move it there", strings.Join(found, " and "))
 }

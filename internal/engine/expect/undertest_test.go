@@ -1,4 +1,4 @@
-package scenario
+package expect
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
 // A step can install a webhook under test, but not in a dry run.
@@ -14,9 +15,9 @@ func TestWebhookServicesOfSteps(t *testing.T) {
 	configuration := func(namespace string) map[string]any {
 		return map[string]any{"webhooks": []any{map[string]any{"clientConfig": map[string]any{"service": map[string]any{"namespace": namespace, "name": "s"}}}}}
 	}
-	got, _ := WebhookAddresses([]Scenario{{Spec: Spec{When: []Step{
+	got, _ := WebhookAddresses([]scenario.Scenario{{Spec: scenario.Spec{When: []scenario.Step{
 		{Install: []map[string]any{configuration("b"), configuration("$(id)")}},
-		{Parallel: []Step{{Create: configuration("a")}}}, {Update: map[string]any{"webhooks": "odd"}},
+		{Parallel: []scenario.Step{{Create: configuration("a")}}}, {Update: map[string]any{"webhooks": "odd"}},
 		{Create: configuration("dry"), DryRun: true},
 	}}}})
 	if diff := cmp.Diff([]string{"a/s", "b/s"}, got); diff != "" {
@@ -50,9 +51,9 @@ func TestURLUnderTest(t *testing.T) {
 		"":                                               "",
 	} {
 		t.Run(address, func(t *testing.T) {
-			s := Scenario{Spec: Spec{Given: []map[string]any{configured(map[string]any{"url": address})}}}
+			s := scenario.Scenario{Spec: scenario.Spec{Given: []map[string]any{configured(map[string]any{"url": address})}}}
 			got := ""
-			if found := s.WebhooksUnderTest(); len(found) > 0 {
+			if found := WebhooksUnderTest(s); len(found) > 0 {
 				got = found[0].HostPort
 			}
 			if got != want {
@@ -72,31 +73,31 @@ func TestWaysToWebhookUnderTest(t *testing.T) {
 	external := func(host string) map[string]any {
 		return map[string]any{"kind": "Service", "metadata": map[string]any{"name": "s"}, "spec": map[string]any{"externalName": host}}
 	}
-	given := func(manifests ...map[string]any) Spec { return Spec{Given: manifests} }
-	when := func(step Step) Spec { return Spec{When: []Step{step}} }
-	of := ObjectReference{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"}
+	given := func(manifests ...map[string]any) scenario.Spec { return scenario.Spec{Given: manifests} }
+	when := func(step scenario.Step) scenario.Spec { return scenario.Spec{When: []scenario.Step{step}} }
+	of := scenario.ObjectReference{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"}
 	body, refused := `{"webhooks": [{"clientConfig": {}}]}`, false
 	file := map[string]string{"a.yaml": "kind: ValidatingWebhookConfiguration\nwebhooks: [{clientConfig: {url: 'https://h'}}]"}
 	hosted, direct, unnamed := WebhookUnderTest{Name: "w", HostPort: "h:443"}, WebhookUnderTest{Name: "w", HostPort: "h:443", Direct: true}, WebhookUnderTest{Direct: true}
 	for name, test := range map[string]struct {
-		spec Spec
+		spec scenario.Spec
 		want []WebhookUnderTest
 	}{
 		"given":          {given(url), []WebhookUnderTest{hosted}},
-		"install":        {when(Step{Install: []map[string]any{url}}), []WebhookUnderTest{hosted}},
-		"create":         {when(Step{Create: url}), []WebhookUnderTest{direct}},
-		"in parallel":    {when(Step{Parallel: []Step{{Update: url}}}), []WebhookUnderTest{direct}},
-		"meanwhile":      {Spec{Hooks: map[string]Hook{"a": {Reply: Reply{Meanwhile: []Step{{Apply: url}}}}}}, []WebhookUnderTest{direct}},
-		"dry run":        {when(Step{Create: url, DryRun: true}), nil},
-		"refused":        {when(Step{Create: url, Then: &Expectation{Allowed: &refused}}), nil},
-		"refused code":   {when(Step{Create: url, Then: &Expectation{Code: []int{422}}}), nil},
-		"some code":      {when(Step{Create: url, Then: &Expectation{Code: []int{422, 201}}}), []WebhookUnderTest{direct}},
-		"merge patch":    {when(Step{Patch: &Patch{ObjectReference: of, Merge: map[string]any{"webhooks": url["webhooks"]}}}), []WebhookUnderTest{direct}},
-		"JSON patch":     {when(Step{Patch: &Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/clientConfig/url"}}}}), []WebhookUnderTest{unnamed}},
-		"other patch":    {when(Step{Patch: &Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/timeoutSeconds"}}}}), nil},
-		"body":           {when(Step{Create: map[string]any{"apiVersion": of.APIVersion}, Body: &body}), []WebhookUnderTest{unnamed}},
-		"file":           {Spec{Server: &Server{Files: file}}, []WebhookUnderTest{unnamed}},
-		"later file":     {when(Step{Files: &Files{Write: file}}), []WebhookUnderTest{unnamed}},
+		"install":        {when(scenario.Step{Install: []map[string]any{url}}), []WebhookUnderTest{hosted}},
+		"create":         {when(scenario.Step{Create: url}), []WebhookUnderTest{direct}},
+		"in parallel":    {when(scenario.Step{Parallel: []scenario.Step{{Update: url}}}), []WebhookUnderTest{direct}},
+		"meanwhile":      {scenario.Spec{Hooks: map[string]scenario.Hook{"a": {Reply: scenario.Reply{Meanwhile: []scenario.Step{{Apply: url}}}}}}, []WebhookUnderTest{direct}},
+		"dry run":        {when(scenario.Step{Create: url, DryRun: true}), nil},
+		"refused":        {when(scenario.Step{Create: url, Then: &scenario.Expectation{Allowed: &refused}}), nil},
+		"refused code":   {when(scenario.Step{Create: url, Then: &scenario.Expectation{Code: []int{422}}}), nil},
+		"some code":      {when(scenario.Step{Create: url, Then: &scenario.Expectation{Code: []int{422, 201}}}), []WebhookUnderTest{direct}},
+		"merge patch":    {when(scenario.Step{Patch: &scenario.Patch{ObjectReference: of, Merge: map[string]any{"webhooks": url["webhooks"]}}}), []WebhookUnderTest{direct}},
+		"JSON patch":     {when(scenario.Step{Patch: &scenario.Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/clientConfig/url"}}}}), []WebhookUnderTest{unnamed}},
+		"other patch":    {when(scenario.Step{Patch: &scenario.Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/timeoutSeconds"}}}}), nil},
+		"body":           {when(scenario.Step{Create: map[string]any{"apiVersion": of.APIVersion}, Body: &body}), []WebhookUnderTest{unnamed}},
+		"file":           {scenario.Spec{Server: &scenario.Server{Files: file}}, []WebhookUnderTest{unnamed}},
+		"later file":     {when(scenario.Step{Files: &scenario.Files{Write: file}}), []WebhookUnderTest{unnamed}},
 		"own Service":    {given(own), nil},
 		"to the Hooks":   {given(own, external("$(hooks.host)")), nil},
 		"their port":     {given(ofPort("$(hooks.port)"), external("$(hooks.host)")), nil},
@@ -106,7 +107,7 @@ func TestWaysToWebhookUnderTest(t *testing.T) {
 		"conversion URL": {given(map[string]any{"kind": "CustomResourceDefinition", "spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{"url": "https://h"}}}}}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Scenario{Spec: test.spec}.WebhooksUnderTest()); diff != "" {
+			if diff := cmp.Diff(test.want, WebhooksUnderTest(scenario.Scenario{Spec: test.spec})); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", name, diff)
 			}
 		})

@@ -1,4 +1,4 @@
-package scenario
+package expect
 
 import (
 	"encoding/json"
@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
 // WebhookUnderTest is a webhook whose clientConfig does not lead to a Hook: it names a Service outside of
@@ -30,10 +32,10 @@ type WebhookUnderTest struct {
 
 // WebhookAddresses returns the Services of the webhooks under test as sorted NAMESPACE/NAME, and the
 // hosts in the URLs of others as sorted HOST:PORT. The manifests are installed for all scenarios.
-func WebhookAddresses(scenarios []Scenario, manifests ...map[string]any) (services, hosts []string) {
-	all := WebhooksIn(manifests)
-	for _, one := range Cases(scenarios) {
-		all = append(all, one.WebhooksUnderTest()...)
+func WebhookAddresses(scenarios []scenario.Scenario, manifests ...map[string]any) (services, hosts []string) {
+	all := webhooksIn(manifests)
+	for _, one := range scenario.Cases(scenarios) {
+		all = append(all, WebhooksUnderTest(one)...)
 	}
 	byService, byHost := map[string]bool{}, map[string]bool{}
 	for _, one := range all {
@@ -44,22 +46,22 @@ func WebhookAddresses(scenarios []Scenario, manifests ...map[string]any) (servic
 	return slices.Sorted(maps.Keys(byService)), slices.Sorted(maps.Keys(byHost))
 }
 
-// WebhooksIn returns the webhooks under test in manifests.
-func WebhooksIn(manifests []map[string]any) []WebhookUnderTest {
-	w := webhooks{}
+// webhooksIn returns the webhooks under test in manifests.
+func webhooksIn(manifests []map[string]any) []WebhookUnderTest {
+	w := finder{}
 	for _, manifest := range manifests {
 		w.add(manifest, false)
 	}
 	return w.found
 }
 
-// WebhooksUnderTest returns the webhooks under test of the scenario.
-func (s Scenario) WebhooksUnderTest() []WebhookUnderTest {
-	w := webhooks{elsewhere: s.servicesElsewhere()}
+// WebhooksUnderTest returns the webhooks under test of a scenario.
+func WebhooksUnderTest(s scenario.Scenario) []WebhookUnderTest {
+	w := finder{elsewhere: servicesElsewhere(s)}
 	for _, manifest := range s.Spec.Given[:len(s.Spec.Given)-s.Existing] {
 		w.add(manifest, false)
 	}
-	s.eachStep(func(step Step) {
+	eachStep(s, func(step scenario.Step) {
 		for _, manifest := range step.Install {
 			w.add(manifest, false)
 		}
@@ -76,16 +78,16 @@ func (s Scenario) WebhooksUnderTest() []WebhookUnderTest {
 
 const admissionGroup = "admissionregistration.k8s.io"
 
-// webhooks collects webhooks under test.
-type webhooks struct {
+// finder collects webhooks under test.
+type finder struct {
 	found []WebhookUnderTest
 	// elsewhere says of the Services of type ExternalName, by name, whether they lead to another host
 	// than that of the Hooks.
 	elsewhere map[string]bool
 }
 
-// servicesElsewhere returns webhooks.elsewhere for a scenario.
-func (s Scenario) servicesElsewhere() map[string]bool {
+// servicesElsewhere returns finder.elsewhere for a scenario.
+func servicesElsewhere(s scenario.Scenario) map[string]bool {
 	found := map[string]bool{}
 	add := func(manifest map[string]any) {
 		name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
@@ -97,7 +99,7 @@ func (s Scenario) servicesElsewhere() map[string]bool {
 	for _, manifest := range s.Spec.Given {
 		add(manifest)
 	}
-	s.eachStep(func(step Step) {
+	eachStep(s, func(step scenario.Step) {
 		for _, manifest := range append([]map[string]any{step.Create, step.Update, step.Apply}, step.Install...) {
 			add(manifest)
 		}
@@ -106,7 +108,7 @@ func (s Scenario) servicesElsewhere() map[string]bool {
 }
 
 // add adds the webhooks of a manifest. Direct is as in WebhookUnderTest.
-func (w *webhooks) add(manifest map[string]any, direct bool) {
+func (w *finder) add(manifest map[string]any, direct bool) {
 	items, _ := manifest["webhooks"].([]any)
 	if manifest["kind"] == "CustomResourceDefinition" {
 		conversion, _, _ := unstructured.NestedFieldNoCopy(manifest, "spec", "conversion", "webhook")
@@ -127,7 +129,7 @@ func (w *webhooks) add(manifest map[string]any, direct bool) {
 }
 
 // of returns a webhook, and whether it is one under test.
-func (w *webhooks) of(item any) (one WebhookUnderTest, ok bool) {
+func (w *finder) of(item any) (one WebhookUnderTest, ok bool) {
 	webhook, _ := item.(map[string]any)
 	one.Name, _ = webhook["name"].(string)
 	client, _ := webhook["clientConfig"].(map[string]any)
@@ -150,8 +152,8 @@ func (w *webhooks) of(item any) (one WebhookUnderTest, ok bool) {
 
 // addRequest adds the webhooks that the request of a step writes. A dry run and a request that must be
 // refused write none.
-func (w *webhooks) addRequest(step Step) {
-	if step.DryRun || step.Then.refused() {
+func (w *finder) addRequest(step scenario.Step) {
+	if step.DryRun || refused(step.Then) {
 		return
 	}
 	written := []map[string]any{step.Create, step.Update, step.Apply}
@@ -171,8 +173,16 @@ func (w *webhooks) addRequest(step Step) {
 	}
 }
 
-// refused reports whether the request must be refused.
-func (e *Expectation) refused() bool {
+// eachStep calls a function for each step, also for steps in other steps and of webhooks.
+func eachStep(s scenario.Scenario, do func(scenario.Step)) {
+	s.HasStep(func(step scenario.Step) bool {
+		do(step)
+		return false
+	})
+}
+
+// refused reports whether a request must be refused.
+func refused(e *scenario.Expectation) bool {
 	if e == nil {
 		return false
 	}
@@ -184,7 +194,7 @@ func (e *Expectation) refused() bool {
 var urlInFile = regexp.MustCompile(`\burl["']?\s*:\s*["']?([^\s"',}]+)`)
 
 // addFiles adds the webhooks in files of the API server: in those with static webhook configurations.
-func (w *webhooks) addFiles(files map[string]string) {
+func (w *finder) addFiles(files map[string]string) {
 	for _, content := range files {
 		if !strings.Contains(content, "WebhookConfiguration") {
 			continue
