@@ -65,7 +65,7 @@ func TestGenericControlPlane(t *testing.T) {
 }
 
 // unsupportedOnGeneric are the reasons for which a scenario can be unsupported there.
-var unsupportedOnGeneric = regexp.MustCompile(`the API server does not serve \S+ \w+|^needs |could affect other clients|^this target cannot start|^isolation: none needs`)
+var unsupportedOnGeneric = regexp.MustCompile(`the API server does not serve \S+ \w+|^needs |could affect other clients|^this target cannot start|^isolation: none needs|^the scenario needs an API server without other clients`)
 
 func runOnGeneric(t *testing.T, all []scenario.Scenario, provider target.Provider) report.Report {
 	t.Helper()
