@@ -98,7 +98,7 @@ func refuse(w http.ResponseWriter, code int32) {
 	}
 	message, reason := "a fault of the proxy", metav1.StatusReasonUnknown
 	if code == http.StatusForbidden {
-		reason, message = metav1.StatusReasonForbidden, `things is forbidden: User "operator" cannot use resource "things"`
+		reason, message = metav1.StatusReasonForbidden, `things is forbidden: User "operator" cannot create resource "things"`
 	}
 	w.WriteHeader(int(code))
 	_ = json.NewEncoder(w).Encode(metav1.Status{
