@@ -24,8 +24,8 @@ func layers() [][]string {
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/rights", "framework/matchers", "internal/review", "internal/vary", "framework/harness/builtin", "internal/shipped", "internal/target", "suites/contract/internal/check"},
-		{"internal/doctor", "internal/apiserver/removal", "internal/target/targettest", "suites/webhook/internal/check", "suites/contract/internal/rules", "internal/engine/expect"},
+		{"internal/apiserver/fence", "internal/apiserver/rights", "framework/matchers", "internal/review", "internal/vary", "framework/harness/builtin", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/doctor", "internal/target/targettest", "suites/webhook/internal/check", "suites/contract/internal/rules", "internal/engine/expect"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
@@ -41,7 +41,7 @@ func layers() [][]string {
 // these rooms.
 func homes() map[string][]string {
 	all := libraries()
-	rooms := []string{"client", "confine", "fence", "install", "removal", "rights"}
+	rooms := []string{"client", "fence", "install", "rights"}
 	own := []string{"internal/apiserver"}
 	for _, room := range rooms {
 		own = append(own, "internal/apiserver/"+room)

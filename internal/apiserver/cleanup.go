@@ -9,7 +9,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
-	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
 	"github.com/admissiontest/admissiontest/internal/apiserver/rights"
 )
 
@@ -44,8 +43,7 @@ func Cleanup(ctx context.Context, config *rest.Config, options CleanupOptions) (
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
-	remover := &removal.Remover{Client: c, Progress: options.Progress}
-	return remover.Cleanup(ctx, removal.CleanupOptions{Run: options.Run, DryRun: options.DryRun})
+	return (&remover{client: c, progress: options.Progress}).cleanup(ctx, options)
 }
 
 // ErrRightsMissing marks rights that are missing for a run.

@@ -3,7 +3,7 @@ package apiserver
 import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
-	"github.com/admissiontest/admissiontest/internal/apiserver/confine"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
@@ -43,6 +43,6 @@ func (t *Target) confinedManifest(id string, manifest map[string]any) error {
 	return t.policy(id).CheckInstalled(resource, manifest)
 }
 
-func (t *Target) policy(id string) confine.Policy {
-	return confine.Policy{ID: id, Namespaces: t.options.Foreign}
+func (t *Target) policy(id string) install.Confinement {
+	return install.Confinement{ID: id, Namespaces: t.options.Foreign}
 }

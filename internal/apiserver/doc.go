@@ -7,9 +7,8 @@
 //
 // Package envtest starts an API server, package kind a cluster, and package binaries
 // finds or builds the binaries. The rooms below have one job each: client (talking to the API
-// server), install (installing and narrowing), confine (refusing what could affect other
-// clients), fence (waiting until the API server acts), probe (can the API server call a webhook
-// server), journal (which runs are alive, and what they created), removal and rights.
+// server), install (installing and narrowing, and refusing what could affect other clients), fence (waiting until the
+// API server acts) and rights. This package itself also removes what runs created: removal.go and sign.go.
 //
 // # Promise
 //

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -50,7 +49,7 @@ func (t *Target) Prepare(ctx context.Context) error {
 		return err
 	}
 	if t.sign != nil {
-		if err := t.sign.Open(ctx); err != nil {
+		if err := t.sign.open(ctx); err != nil {
 			return err
 		}
 	}
@@ -69,9 +68,9 @@ func (t *Target) noOtherRun(ctx context.Context) error {
 	if !t.options.Disposable || t.sign == nil {
 		return nil
 	}
-	runs, err := removal.Runs(ctx, t.client)
-	for id, run := range runs {
-		if id != t.options.Run && run.Alive() {
+	found, err := runs(ctx, t.client)
+	for id, run := range found {
+		if id != t.options.Run && run.alive() {
 			return fmt.Errorf("run %s is active on this API server, which one run uses at a time: wait for its end", run)
 		}
 	}

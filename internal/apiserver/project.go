@@ -16,7 +16,7 @@ import "context"
 // server acts on what was installed after WaitUntilEffective.
 func (t *Target) InstallForRun(ctx context.Context, manifests []map[string]any) error {
 	if t.sign != nil {
-		if err := t.sign.Open(ctx); err != nil {
+		if err := t.sign.open(ctx); err != nil {
 			return err
 		}
 	}

@@ -295,7 +295,7 @@ spec: {validations: [{expression: "object."}]}
 	if err := killed.InstallForRun(t.Context(), parsed(t, texts[:3]...)); err != nil {
 		t.Fatal(err)
 	}
-	killed.sign.Stop()
+	killed.sign.end()
 	cleanUp(t, "killed", 4)
 	if _, err := definitions(t).Get(t.Context(), "widgets.undone.example.com", metav1.GetOptions{}); err == nil {
 		t.Error("the CustomResourceDefinition is left")

@@ -49,7 +49,7 @@ func CanCall(ctx context.Context, options Options, servers []*hook.Server, limit
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachRemoveLimit)
 	defer cancel()
 	if scope == nil || err != nil || !slices.Contains(reached, true) {
-		if left := t.remover.RemoveScenarios(clean, t.options.Run); left != nil {
+		if left := t.remover.removeRun(clean, t.options.Run); left != nil {
 			err = t.notRemoved(errors.Join(err, left))
 		}
 		return reached, err

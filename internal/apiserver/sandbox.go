@@ -50,7 +50,7 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 		}
 	}
 	if t.sign != nil {
-		if err := t.sign.Open(ctx); err != nil {
+		if err := t.sign.open(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -107,9 +106,9 @@ type Target struct {
 	installer *install.Installer
 	fences    *fence.Fences
 	webhooks  *fence.Webhooks
-	remover   *removal.Remover
+	remover   *remover
 	types     reach.TypeChecker
-	sign      *removal.Sign // nil if the API server ends with the run
+	sign      *sign // nil if the API server ends with the run
 	info      framework.TargetInfo
 	hooks     *hook.Server
 	ownHooks  bool
@@ -163,7 +162,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if t.options.Kind != framework.TargetEnvtest && t.client.HasControllers(ctx) {
 		t.info.Capabilities = append(t.info.Capabilities, framework.CapabilityControllers)
 	}
-	t.remover = &removal.Remover{Client: c, Progress: options.Progress}
+	t.remover = &remover{client: c, progress: options.Progress}
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
 		WebhooksForReviews: webhooksForReviews(t.info),
@@ -172,7 +171,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		NewCRD: t.confinedManifest,
 	}
 	if t.Removes() {
-		t.sign = removal.NewSign(c, options.Run)
+		t.sign = newSign(c, options.Run)
 	}
 	t.webhooks = &fence.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.Removes()}
@@ -342,13 +341,9 @@ func (t *Target) Audit(ctx context.Context, auditID string) (*framework.Audit, e
 func (t *Target) Close(ctx context.Context) error {
 	var errs []error
 	if t.sign != nil {
-		t.sign.Stop()
+		t.sign.end()
 		// By name, whatever lists and discovery say.
-		err := errors.Join(t.installer.UninstallAll(ctx), t.remover.RemoveScenarios(ctx, t.options.Run))
-		if err == nil {
-			err = t.remover.RemoveSign(ctx, t.options.Run)
-		}
-		if err != nil {
+		if err := errors.Join(t.installer.UninstallAll(ctx), t.remover.removeRun(ctx, t.options.Run)); err != nil {
 			errs = append(errs, t.notRemoved(err))
 		}
 	}

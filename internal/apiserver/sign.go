@@ -1,4 +1,4 @@
-package removal
+package apiserver
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
-	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -52,9 +51,9 @@ func signObject(run string) client.Object {
 	return client.Object{Resource: configMaps(), Namespace: signNamespace(run), Name: signName}
 }
 
-// Sign is the sign of life of the run of this process: a ConfigMap in a namespace of the run, which the run renews. Its
+// sign is the sign of life of the run of this process: a ConfigMap in a namespace of the run, which the run renews. Its
 // methods can be called by several goroutines at the same time.
-type Sign struct {
+type sign struct {
 	client *client.Client
 	run    string
 	since  string
@@ -64,18 +63,18 @@ type Sign struct {
 	done chan struct{}
 }
 
-// NewSign returns the sign of a run, which does not exist yet.
-func NewSign(c *client.Client, run string) *Sign { return &Sign{client: c, run: run} }
+// newSign returns the sign of a run, which does not exist yet.
+func newSign(c *client.Client, run string) *sign { return &sign{client: c, run: run} }
 
-// Open creates the sign, once, and begins to renew it. If it fails, it can be called again.
-func (s *Sign) Open(ctx context.Context) error {
+// open creates the sign, once, and begins to renew it. If it fails, it can be called again.
+func (s *sign) open(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done != nil {
 		return nil
 	}
 	s.since = now()
-	labels := map[string]any{install.RunLabel: s.run, signLabel: "run"}
+	labels := map[string]any{RunLabel: s.run, signLabel: "run"}
 	_, err := s.client.Create(ctx, client.Namespace(signNamespace(s.run)), map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": signNamespace(s.run), "labels": labels},
 	})
@@ -96,8 +95,8 @@ func (s *Sign) Open(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the renewal, also if the API server does not respond to it.
-func (s *Sign) Stop() {
+// end stops the renewal, also if the API server does not respond to it.
+func (s *sign) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done != nil {
@@ -106,10 +105,10 @@ func (s *Sign) Stop() {
 	}
 }
 
-func (s *Sign) manifest() map[string]any {
+func (s *sign) manifest() map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": signName, "namespace": signNamespace(s.run), "labels": map[string]any{install.RunLabel: s.run}},
+		"metadata": map[string]any{"name": signName, "namespace": signNamespace(s.run), "labels": map[string]any{RunLabel: s.run}},
 		"data":     map[string]any{holderKey: holder(), sinceKey: s.since, renewedKey: now()},
 	}
 }
@@ -130,18 +129,18 @@ func hostname() string {
 	return host
 }
 
-// Run is a run as its sign describes it.
-type Run struct {
-	ID string
-	// Holder names the process that runs or ran it.
-	Holder string
-	// Since and Renewed are when it began, and when it was alive for the last time.
-	Since, Renewed time.Time
+// runState is a run as its sign describes it.
+type runState struct {
+	id string
+	// holder names the process that runs or ran it.
+	holder string
+	// since and renewed are when it began, and when it was alive for the last time.
+	since, renewed time.Time
 }
 
-// Alive reports whether the run has renewed its sign recently. A run of this machine whose process has ended is not
+// alive reports whether the run has renewed its sign recently. A run of this machine whose process has ended is not
 // alive.
-func (r Run) Alive() bool { return time.Since(r.Renewed) < aliveFor && !ended(r.Holder) }
+func (r runState) alive() bool { return time.Since(r.renewed) < aliveFor && !ended(r.holder) }
 
 // ended reports whether a holder is a process of this machine that has ended.
 func ended(holder string) bool {
@@ -158,43 +157,43 @@ func ended(holder string) bool {
 }
 
 // String is ID (HOLDER, since TIME).
-func (r Run) String() string {
-	return fmt.Sprintf("%s (%s, since %s)", r.ID, r.Holder, r.Since.Format(time.RFC3339))
+func (r runState) String() string {
+	return fmt.Sprintf("%s (%s, since %s)", r.id, r.holder, r.since.Format(time.RFC3339))
 }
 
-// Runs returns the runs that have a sign on the cluster, by ID. It ignores one that is outside of the namespace of its
+// runs returns the runs that have a sign on the cluster, by ID. It ignores one that is outside of the namespace of its
 // run or cannot be read: another client wrote it.
-func Runs(ctx context.Context, c *client.Client) (map[string]Run, error) {
-	list, err := c.ListObjects(ctx, configMaps(), metav1.ListOptions{LabelSelector: install.RunLabel})
+func runs(ctx context.Context, c *client.Client) (map[string]runState, error) {
+	list, err := c.ListObjects(ctx, configMaps(), metav1.ListOptions{LabelSelector: RunLabel})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the runs that are alive: %w", err)
 	}
-	found := map[string]Run{}
+	found := map[string]runState{}
 	for _, item := range list.Items { // of an API server that ignores selectors, all ConfigMaps
-		id := item.GetLabels()[install.RunLabel]
+		id := item.GetLabels()[RunLabel]
 		if id == "" || item.GetNamespace() != signNamespace(id) || item.GetName() != signName {
 			continue
 		}
-		if run, err := parse(id, item); err == nil {
+		if run, err := parseSign(id, item); err == nil {
 			found[id] = run
 		}
 	}
 	return found, nil
 }
 
-func parse(id string, item unstructured.Unstructured) (Run, error) {
+func parseSign(id string, item unstructured.Unstructured) (runState, error) {
 	data, _, err := unstructured.NestedStringMap(item.Object, "data")
-	run := Run{ID: id, Holder: strings.TrimSpace(data[holderKey])}
+	found := runState{id: id, holder: strings.TrimSpace(data[holderKey])}
 	errs := []error{err}
-	for field, target := range map[string]*time.Time{sinceKey: &run.Since, renewedKey: &run.Renewed} {
+	for field, target := range map[string]*time.Time{sinceKey: &found.since, renewedKey: &found.renewed} {
 		parsed, err := time.Parse(metav1.RFC3339Micro, data[field])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", field, err))
 		}
 		*target = parsed
 	}
-	return run, errors.Join(errs...)
+	return found, errors.Join(errs...)
 }

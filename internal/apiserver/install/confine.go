@@ -1,9 +1,4 @@
-// Package confine refuses what a scenario must not do on an API server with other clients.
-//
-// A scenario may send requests for objects in its namespaces, which have its ID in their names, and for these Namespaces
-// themselves. It may install webhook configurations and policies, which are narrowed to its namespaces, and
-// CustomResourceDefinitions.
-package confine
+package install
 
 import (
 	"errors"
@@ -19,8 +14,10 @@ import (
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
-// Policy is what one scenario may name. ID is required.
-type Policy struct {
+// Confinement is what one scenario may do on an API server with other clients: it may send requests for objects in its
+// namespaces, which have its ID in their names, and for these Namespaces themselves. It may install webhook configurations and
+// policies, which are narrowed to its namespaces, and CustomResourceDefinitions. ID is required.
+type Confinement struct {
 	// ID is the ID of the scenario.
 	ID string
 	// Namespaces are namespaces of other clients that the operator allows.
@@ -31,14 +28,14 @@ type Policy struct {
 const disposable = "use a server that ends with the run, such as target envtest, or --disposable if the API server is only for tests"
 
 // Check returns a framework.ErrForeign that says why a request of the scenario is not sent, or nil.
-func (p Policy) Check(resource client.Resource, request framework.Request) error {
+func (p Confinement) Check(resource client.Resource, request framework.Request) error {
 	if err := p.check(resource, request); err != nil {
 		return fmt.Errorf("%s: %w: %w", request, framework.ErrForeign, err)
 	}
 	return nil
 }
 
-func (p Policy) check(resource client.Resource, request framework.Request) error {
+func (p Confinement) check(resource client.Resource, request framework.Request) error {
 	for _, part := range []string{request.Name, request.Namespace, request.Subresource, request.HTTP.ProxyPath} {
 		if strings.Contains(part, "..") || part != request.HTTP.ProxyPath && strings.Contains(part, "/") {
 			return fmt.Errorf("%q changes the URL path of the request: remove \"..\", and \"/\" from names", part)
@@ -56,7 +53,7 @@ func (p Policy) check(resource client.Resource, request framework.Request) error
 }
 
 // isOwn reports whether a request is for one Namespace of the scenario.
-func (p Policy) isOwn(request framework.Request) bool {
+func (p Confinement) isOwn(request framework.Request) bool {
 	if request.Verb == framework.VerbList || request.Verb == framework.VerbDeleteCollection {
 		return false
 	}
@@ -72,7 +69,7 @@ func (p Policy) isOwn(request framework.Request) bool {
 }
 
 // checkNamespace checks a namespace. The empty one means all, for a list.
-func (p Policy) checkNamespace(name string) error {
+func (p Confinement) checkNamespace(name string) error {
 	if runid.Has(name, p.ID) || name != "" && slices.Contains(p.Namespaces, name) {
 		return nil
 	}
@@ -83,8 +80,8 @@ func (p Policy) checkNamespace(name string) error {
 }
 
 // CheckInstalled returns a framework.ErrForeign that says why an object of the scenario is not installed, or nil.
-// Package install checks the namespaces of other objects.
-func (p Policy) CheckInstalled(resource client.Resource, manifest map[string]any) error {
+// Install checks the namespaces of other objects.
+func (p Confinement) CheckInstalled(resource client.Resource, manifest map[string]any) error {
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
 	var why string
 	switch {

@@ -1,4 +1,4 @@
-package confine
+package install
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ import (
 // The scenario that sends the requests: number 7 of run x.
 const own = "at-x-00007"
 
-// resource returns the resource of a kind that the tests use.
-func resource(kind string) client.Resource {
+// confinedResource returns the resource of a kind that the tests use.
+func confinedResource(kind string) client.Resource {
 	return map[string]client.Resource{
 		"ConfigMap":                      namespaced("", "configmaps"),
 		"Pod":                            namespaced("", "pods"),
@@ -43,7 +43,7 @@ func clusterScoped(group, name string) client.Resource {
 func request(verb framework.Verb, kind, namespace, name string) framework.Request {
 	return framework.Request{
 		Verb: verb, Namespace: namespace, Name: name,
-		Kind: schema.GroupVersionKind{Group: resource(kind).Group, Version: "v1", Kind: kind},
+		Kind: schema.GroupVersionKind{Group: confinedResource(kind).Group, Version: "v1", Kind: kind},
 	}
 }
 
@@ -75,8 +75,8 @@ func TestAllowed(t *testing.T) {
 		"review":                      with(framework.VerbCreate, "SelfSubjectAccessReview", "", nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := Policy{ID: own, Namespaces: []string{"team-a"}}
-			if err := policy.Check(resource(r.Kind.Kind), r); err != nil {
+			policy := Confinement{ID: own, Namespaces: []string{"team-a"}}
+			if err := policy.Check(confinedResource(r.Kind.Kind), r); err != nil {
 				t.Errorf("%v, want it allowed", err)
 			}
 		})
@@ -118,8 +118,8 @@ func TestRefused(t *testing.T) {
 		"path of a proxy":                 {proxied, "changes the URL path"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := Policy{ID: own, Namespaces: []string{"team-a"}}
-			err := policy.Check(resource(c.request.Kind.Kind), c.request)
+			policy := Confinement{ID: own, Namespaces: []string{"team-a"}}
+			err := policy.Check(confinedResource(c.request.Kind.Kind), c.request)
 			if !errors.Is(err, framework.ErrForeign) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want an ErrForeign that says %q", err, c.says)
 			}
@@ -146,7 +146,7 @@ func TestInstalled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, _ := test.manifest["kind"].(string)
-			err := Policy{ID: own}.CheckInstalled(resource(kind), test.manifest)
+			err := Confinement{ID: own}.CheckInstalled(confinedResource(kind), test.manifest)
 			if (err == nil) != (test.says == "") || err != nil && (!errors.Is(err, framework.ErrForeign) || !strings.Contains(err.Error(), test.says)) {
 				t.Errorf("got %v, want %q", err, test.says)
 			}

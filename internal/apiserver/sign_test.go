@@ -1,4 +1,4 @@
-package removal
+package apiserver
 
 import (
 	"encoding/json"
@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
-	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 )
 
 // clientOf returns a client of a server.
@@ -44,15 +43,15 @@ func TestStopDuringRenewal(t *testing.T) {
 		_, _ = w.Write(body)
 	}))
 	defer server.Close()
-	rec := NewSign(clientOf(t, server), "x")
-	if err := rec.Open(t.Context()); err != nil {
+	rec := newSign(clientOf(t, server), "x")
+	if err := rec.open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	<-renewing
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		rec.Stop()
+		rec.end()
 	}()
 	late := time.NewTimer(10 * time.Second)
 	defer late.Stop()
@@ -83,8 +82,8 @@ func TestAlive(t *testing.T) {
 		"holder that another one wrote": {"somewhere", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := Run{ID: "x", Holder: test.holder, Renewed: time.Now().Add(-test.age)}
-			if got := run.Alive(); got != test.want {
+			run := runState{id: "x", holder: test.holder, renewed: time.Now().Add(-test.age)}
+			if got := run.alive(); got != test.want {
 				t.Errorf("%s (%s): alive %t, want %t", name, run, got, test.want)
 			}
 		})
@@ -92,9 +91,9 @@ func TestAlive(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	stored := unstructured.Unstructured{Object: (&Sign{run: "x", since: "2026-11-22T10:00:00.000000Z"}).manifest()}
-	got, err := parse("x", stored)
-	if err != nil || got.Holder != holder() || got.Since.Year() != 2026 || !got.Alive() {
+	stored := unstructured.Unstructured{Object: (&sign{run: "x", since: "2026-11-22T10:00:00.000000Z"}).manifest()}
+	got, err := parseSign("x", stored)
+	if err != nil || got.holder != holder() || got.since.Year() != 2026 || !got.alive() {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for field, value := range map[string]string{sinceKey: "yesterday", renewedKey: ""} {
@@ -103,7 +102,7 @@ func TestParse(t *testing.T) {
 			if err := unstructured.SetNestedField(broken.Object, value, "data", field); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := parse("x", *broken); err == nil || !strings.Contains(err.Error(), field) {
+			if _, err := parseSign("x", *broken); err == nil || !strings.Contains(err.Error(), field) {
 				t.Errorf("%s %q: got %v, want an error that names the field", field, value, err)
 			}
 		})
@@ -130,23 +129,23 @@ func TestOpenAgain(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	rec := NewSign(clientOf(t, server), "x")
-	if err := rec.Open(t.Context()); err == nil {
+	rec := newSign(clientOf(t, server), "x")
+	if err := rec.open(t.Context()); err == nil {
 		t.Error("Open returned nil although the ConfigMap was refused")
 	}
 	refuse = false
-	if err := rec.Open(t.Context()); err != nil {
+	if err := rec.open(t.Context()); err != nil {
 		t.Error(err)
 	}
-	rec.Stop()
+	rec.end()
 }
 
 // Other clients can write a ConfigMap with the label of a run, and an API server can ignore selectors. A run has its
 // sign in its own namespace.
 func TestRunsIgnoresOthers(t *testing.T) {
 	item := func(namespace, name, run string) map[string]any {
-		manifest := (&Sign{run: run, since: now()}).manifest()
-		manifest["metadata"] = map[string]any{"name": name, "namespace": namespace, "labels": map[string]any{install.RunLabel: run}}
+		manifest := (&sign{run: run, since: now()}).manifest()
+		manifest["metadata"] = map[string]any{"name": name, "namespace": namespace, "labels": map[string]any{RunLabel: run}}
 		return manifest
 	}
 	list := map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "items": []any{
@@ -158,8 +157,8 @@ func TestRunsIgnoresOthers(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(list)
 	}))
 	defer server.Close()
-	runs, err := Runs(t.Context(), clientOf(t, server))
-	if found := slices.Sorted(maps.Keys(runs)); err != nil || !slices.Equal(found, []string{"mine"}) {
+	found, err := runs(t.Context(), clientOf(t, server))
+	if found := slices.Sorted(maps.Keys(found)); err != nil || !slices.Equal(found, []string{"mine"}) {
 		t.Errorf("runs %q, %v; want only mine", found, err)
 	}
 }
