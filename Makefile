@@ -199,7 +199,6 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 bench: test-assets ## Measure how long the catalogue takes, and a bare client that does the same amount of work; the rules for webhooks; doctor; and mutants of a policy.
 	$(GO) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
-	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkJudge -benchtime 3x ./internal/doctor
 	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkMutate -benchtime 3x ./internal/policymutants
 
 .PHONY: replicas

@@ -34,8 +34,8 @@
 // UID. It does not set defaults, validate, convert, or run admission. It has no controllers and no
 // garbage collector. Two versions of a resource are two separate resources.
 //
-// Finalizers, deletion timestamps, chunks of lists and conflicts of server-side apply are as on an
-// API server, with two exceptions: a pod is deleted without a grace period, and the owners of an
+// Finalizers, deletion timestamps and conflicts of server-side apply are as on an API server. A list is
+// always whole, whatever its limit. There are two more exceptions: a pod is deleted without a grace period, and the owners of an
 // object's fields are tracked only from its first apply on. OpenAPI v3 has only Kubernetes' own
 // types.
 package fakes

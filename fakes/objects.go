@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/fakes/internal/apiserver"
+	"github.com/admissiontest/admissiontest/fakes/internal/informer"
 	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
@@ -107,16 +108,16 @@ func (w *World) delete(objects []runtime.Object, unseen bool) {
 	}
 	w.store.Lock()
 	for _, p := range prepared {
-		stored := w.store.Get(p.kind, store.KeyOf(p.object))
+		stored := w.store.Get(p.kind, apiserver.KeyOf(p.object))
 		if stored == nil {
 			w.store.Unlock()
-			w.t.Fatalf("delete from World: there is no %s %q", p.kind.GVK.Kind, w.informers.KeyOf(p.object))
+			w.t.Fatalf("delete from World: there is no %s %q", p.kind.GVK.Kind, informer.KeyOf(p.object))
 			return
 		}
 		if unseen {
 			w.informers.LoseLocked(p.kind, stored)
 		}
-		w.store.Remove(p.kind, store.KeyOf(p.object))
+		w.store.Remove(p.kind, apiserver.KeyOf(p.object))
 	}
 	w.store.Unlock()
 	w.waitForHandlers()
@@ -189,9 +190,6 @@ func (w *World) prepare(object runtime.Object) (prepared, error) {
 		return prepared{}, fmt.Errorf("a %s has no name: give it metadata.name", k.GVK.Kind)
 	case !k.Namespaced && accessor.GetNamespace() != "":
 		return prepared{}, fmt.Errorf("%s %q has namespace %q and its kind is cluster-scoped: leave the namespace out", k.GVK.Kind, accessor.GetName(), accessor.GetNamespace())
-	}
-	if err := w.informers.CheckKey(object); err != nil {
-		return prepared{}, err
 	}
 	return prepared{k, object}, nil
 }

@@ -78,30 +78,6 @@ func components[S any](t *testing.T, _ func(map[string]S, bool) (managedfields.T
 	return read.Components.Schemas
 }
 
-// The types of values are those that CEL needs.
-func TestOpenAPITypes(t *testing.T) {
-	schemas := &resolver.ClientDiscoveryResolver{Discovery: fakes.NewWorld(t).Client().Discovery()}
-	deployment, err := schemas.ResolveSchema(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	must(t, 0, err)
-	spec := deployment.Properties["spec"].Properties
-	podSpec := spec["template"].Properties["spec"].Properties
-	container := podSpec["containers"].Items.Schema.Properties
-	for at, got := range map[string][2]string{
-		"int32":   {spec["replicas"].Type[0] + " " + spec["replicas"].Format, "integer int32"},
-		"bool":    {spec["paused"].Type[0], "boolean"},
-		"time":    {deployment.Properties["metadata"].Properties["creationTimestamp"].Format, "date-time"},
-		"int64":   {podSpec["activeDeadlineSeconds"].Type[0] + " " + podSpec["activeDeadlineSeconds"].Format, "integer int64"},
-		"string":  {container["image"].Type[0], "string"},
-		"map":     {podSpec["nodeSelector"].AdditionalProperties.Schema.Type[0], "string"},
-		"default": {container["ports"].Items.Schema.Properties["protocol"].Default.(string), "TCP"}, //nolint:forcetypeassert // a protocol
-		"or":      {container["livenessProbe"].Properties["httpGet"].Properties["port"].Format, "int-or-string"},
-	} {
-		if got[0] != got[1] {
-			t.Errorf("%s: got %q, want %q", at, got[0], got[1])
-		}
-	}
-}
-
 // Other paths are not found, and types of other projects have no schema.
 func TestNoOpenAPI(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithScheme(fischerScheme()))

@@ -25,29 +25,15 @@ func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 	}, objects ...runtime.Object,
 ) {
 	w.t.Helper()
-	PreloadAs[cache.SharedIndexInformer, N, C](w, factory, func(inf cache.SharedIndexInformer) cache.SharedIndexInformer { return inf }, objects...)
-}
-
-// PreloadAs is Preload for a factory whose informers have another type, such as the cluster-aware
-// informers of kcp. The function wrap converts an informer of the World into that type, and adds
-// the indexes that the listers need. If a plugin has two factories with different objects, such as
-// a local and a global factory, give each factory its own World. For listers whose keys are not
-// namespace and name, see WithCacheKeys.
-func PreloadAs[I cache.SharedIndexInformer, N ~func(C, time.Duration) I, C any](
-	w *World, factory interface {
-		InformerFor(runtime.Object, N) I
-	}, wrap func(cache.SharedIndexInformer) I, objects ...runtime.Object,
-) {
-	w.t.Helper()
 	for i, each := range objects {
 		if object.IsNil(each) {
 			w.t.Fatalf("preload informers: %v", errNil(i, len(objects)))
 			return
 		}
 		inf, ours := w.informers.Informer(each), false
-		made := factory.InformerFor(each, N(func(C, time.Duration) I {
+		made := factory.InformerFor(each, N(func(C, time.Duration) cache.SharedIndexInformer {
 			ours = true
-			return wrap(inf)
+			return inf
 		}))
 		if index := made.GetIndexer(); !ours && !inf.Owns(index) {
 			w.t.Fatalf("preload informers: the factory has another informer of %T already: call Preload before the first use of its informers", each)
@@ -64,11 +50,8 @@ func (w *World) preload(inf *informer.Informer, object runtime.Object) error {
 	switch name := kinds.Metadata(object).GetName(); {
 	case name == "":
 		return nil
-	case inf.Kind() != nil && !w.ownKeys:
+	case inf.Kind() != nil:
 		return w.put([]runtime.Object{object})
-	}
-	if err := w.informers.CheckKey(object); err != nil {
-		return err
 	}
 	w.informers.Put(object.DeepCopyObject())
 	w.waitForHandlers()

@@ -89,52 +89,6 @@ func TestSelfAccessReviews(t *testing.T) {
 	}
 }
 
-func TestAccessReviewSelectors(t *testing.T) {
-	asked := fakes.Allow()
-	client := fakes.NewWorld(t, fakes.WithAuthorizer(asked)).Client().AuthorizationV1().SubjectAccessReviews()
-	for name, test := range map[string]struct {
-		labels                 authorizationv1.LabelSelectorAttributes
-		fields                 authorizationv1.FieldSelectorAttributes
-		wantLabels, wantFields string
-	}{
-		"raw": {
-			authorizationv1.LabelSelectorAttributes{RawSelector: "a=b"}, authorizationv1.FieldSelectorAttributes{RawSelector: "spec.nodeName=n"},
-			"a=b", "spec.nodeName=n",
-		},
-		"requirements": {
-			authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: []string{"b"}}}},
-			authorizationv1.FieldSelectorAttributes{Requirements: []metav1.FieldSelectorRequirement{{Key: "f", Operator: metav1.FieldSelectorOpNotIn, Values: []string{"v"}}}},
-			"a in (b)", "f!=v",
-		},
-		"broken": {
-			authorizationv1.LabelSelectorAttributes{RawSelector: "a b"},
-			authorizationv1.FieldSelectorAttributes{Requirements: []metav1.FieldSelectorRequirement{{Key: "f", Operator: metav1.FieldSelectorOpExists}}},
-			"", "",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			must(t, 0, second(client.Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: "joe", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", LabelSelector: &test.labels, FieldSelector: &test.fields},
-			}}, metav1.CreateOptions{})))
-			all := asked.Requests()
-			got := all[len(all)-1]
-			if (got.LabelSelectorParsingErr != nil) != (test.wantLabels == "") || (got.FieldSelectorParsingErr != nil) != (test.wantFields == "") {
-				t.Errorf("errors are %v and %v", got.LabelSelectorParsingErr, got.FieldSelectorParsingErr)
-			}
-			labels, fields := "", ""
-			for _, r := range got.LabelSelectorRequirements {
-				labels += r.String()
-			}
-			for _, r := range got.FieldSelectorRequirements {
-				fields += r.Field + string(r.Operator) + r.Value
-			}
-			if labels != test.wantLabels || fields != test.wantFields {
-				t.Errorf("the authorizer was asked for %q and %q, want %q and %q", labels, fields, test.wantLabels, test.wantFields)
-			}
-		})
-	}
-}
-
 func TestRefusedReviews(t *testing.T) {
 	client, ctx := fakes.NewWorld(t).Client().AuthorizationV1(), t.Context()
 	at := &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"}

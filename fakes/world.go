@@ -12,11 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/admissiontest/admissiontest/fakes/internal/apiserver"
 	"github.com/admissiontest/admissiontest/fakes/internal/informer"
-	"github.com/admissiontest/admissiontest/fakes/internal/store"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
@@ -40,11 +38,10 @@ import (
 type World struct {
 	t         framework.T
 	kinds     *kinds.Registry
-	store     *store.Store
-	cached    *store.Store // what informers of plugins get with StaleCache; else nil
+	store     *apiserver.Store
+	cached    *apiserver.Store // what informers of plugins get with StaleCache; else nil
 	server    *apiserver.Server
 	informers *informer.Set
-	ownKeys   bool // WithCacheKeys was given
 
 	client  func() (kubernetes.Interface, error)
 	dynamic func() (dynamic.Interface, error)
@@ -53,7 +50,7 @@ type World struct {
 
 	// The lock of the store guards these, too.
 	calls   []*apiserver.Call
-	calling store.Signal
+	calling apiserver.Signal
 	faults  []fault
 
 	reporting sync.Once
@@ -70,7 +67,6 @@ type config struct {
 	stale    bool
 
 	authorizer authorizer.Authorizer
-	keys       cache.KeyFunc
 }
 
 // NewWorld returns a World. Without options it is empty. An option that cannot be used, such as an
@@ -105,13 +101,13 @@ func NewWorld(t framework.T, options ...Option) *World {
 }
 
 func newWorld(t framework.T, c config, registry *kinds.Registry) *World {
-	w := &World{t: t, kinds: registry, store: store.New(), ownKeys: c.keys != nil, mapper: registry.RESTMapper()}
+	w := &World{t: t, kinds: registry, store: apiserver.NewStore(), mapper: registry.RESTMapper()}
 	if c.stale {
-		w.cached = store.New()
+		w.cached = apiserver.NewStore()
 	}
 	w.server = &apiserver.Server{Kinds: registry, Store: w.store, Authorizer: c.authorizer}
 	w.informers = informer.New(informer.Options{
-		Kinds: registry, Store: w.store, Stale: c.stale, Keys: c.keys,
+		Kinds: registry, Store: w.store, Stale: c.stale,
 		AfterWrite: w.waitForHandlers, BeforeHandler: w.reportHandlers,
 	})
 	w.client = sync.OnceValues(w.newClient)
@@ -151,12 +147,6 @@ func Unsynced(types ...runtime.Object) Option {
 // StaleCache makes caches that do not follow the store: clients see all objects, but caches have
 // only the objects of PutCache.
 func StaleCache() Option { return func(c *config) { c.stale = true } }
-
-// WithCacheKeys sets the function that computes the keys of objects in the caches. It is for
-// listers whose keys are not namespace and name: the cluster-aware listers of kcp need kcp's
-// MetaClusterNamespaceKeyFunc. With this option, Preload and PreloadAs put objects only into the
-// caches, because clients do not know the cluster of an object.
-func WithCacheKeys(key cache.KeyFunc) Option { return func(c *config) { c.keys = key } }
 
 // WithAuthorizer sets the authorizer of the World. It decides SubjectAccessReviews and similar
 // reviews, and an Initializer injects it into plugins that want an authorizer, unless

@@ -21,5 +21,3 @@ func subject() contract.Subject {
 }
 
 func TestContract(t *testing.T) { contract.Run(t, subject()) }
-
-func FuzzContract(f *testing.F) { contract.Fuzz(f, subject()) }

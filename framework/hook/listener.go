@@ -48,7 +48,7 @@ func (s *Server) Listeners() ([]Listener, error) {
 }
 
 // AddNames makes the certificates of the Server valid for more names and IP
-// addresses, as Options.Names does. Connections that begin after it returned get the
+// addresses. Connections that begin after it returned get the
 // new certificates. The TLS Faults do not change.
 func (s *Server) AddNames(names ...string) error {
 	s.portsMu.Lock()

@@ -80,19 +80,18 @@ func valid(t *testing.T, server *hook.Server, address, name string) error {
 }
 
 func TestNamesOfCertificates(t *testing.T) {
-	server, err := hook.Start(t.Context(), hook.Options{Names: []string{"first.example.svc"}})
-	if err != nil {
+	server := start(t)
+	if err := server.AddNames("first.example.svc"); err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
 	listeners, err := server.Listeners()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := valid(t, server, listeners[0].Address, "first.example.svc"); err != nil {
+	if err := valid(t, server.Server, listeners[0].Address, "first.example.svc"); err != nil {
 		t.Error(err)
 	}
-	if valid(t, server, listeners[0].Address, "second.example.svc") == nil {
+	if valid(t, server.Server, listeners[0].Address, "second.example.svc") == nil {
 		t.Error("valid for a name that was not given")
 	}
 	if err := server.AddNames("second.example.svc"); err != nil {
@@ -104,7 +103,7 @@ func TestNamesOfCertificates(t *testing.T) {
 				if listener.Fault == hook.TLSHang {
 					continue // no certificate is seen there
 				}
-				err := valid(t, server, listener.Address, name)
+				err := valid(t, server.Server, listener.Address, name)
 				if fine := listener.Fault == hook.NoFault || listener.Fault == hook.TLSWrongCA; (err == nil) != fine {
 					t.Errorf("%s where the fault is %q: got %v, want valid: %t", name, listener.Fault, err, fine)
 				}

@@ -9,7 +9,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,9 +25,6 @@ type Options struct {
 	// AdvertiseHost is the host in the URLs that Register returns. Empty means the host of
 	// Address, which then cannot be an unspecified address such as 0.0.0.0.
 	AdvertiseHost string
-	// Names are more names and IP addresses for which the certificates are valid, besides
-	// the host of the URLs. See also Server.AddNames.
-	Names []string
 }
 
 // Limits of connections, besides their number. A client that is not an API server must not use up
@@ -109,7 +105,6 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		host: host, secret: redact.NewPathSecret(), authority: authority, limit: port.NewLimit(port.Most),
 		owners: map[string]*owner{}, paths: map[string]*registration{},
 		aliases: map[Alias]*registration{}, ports: map[Fault]opened{},
-		names: slices.Clone(options.Names),
 	}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = s.newHTTP()

@@ -368,28 +368,3 @@ func TestManyOwnersAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
-
-func BenchmarkCalls(b *testing.B) {
-	server, err := hook.Start(b.Context(), hook.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer server.Close()
-	endpoint, err := server.Register(hook.Hook{
-		Owner: "o", Configuration: "c", Webhook: "w", Phase: framework.Mutating,
-		Script: hook.Script{Replies: []hook.Reply{{Patch: []hook.PatchOperation{{Op: "add", Path: "/data", Value: map[string]any{"a": "b"}}}}}},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	c := callerOf(b, endpoint)
-	body := review(v1, "u")
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := c.post(b.Context(), body); err != nil {
-				b.Error(err)
-			}
-		}
-	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
-}

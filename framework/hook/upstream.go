@@ -3,7 +3,6 @@ package hook
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -198,10 +197,9 @@ func (v *visit) proxied() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	plain := unzipped(response.Header, body)
 	made := answer{
 		code: response.StatusCode, header: endToEnd(response.Header), body: body,
-		fault: v.reply.Fault, response: responseIn(plain), raw: rawOf(plain),
+		fault: v.reply.Fault, response: responseIn(body), raw: rawOf(body),
 	}
 	made.text = fmt.Sprintf("HTTP %d", response.StatusCode)
 	if response.StatusCode < http.StatusMultipleChoices {
@@ -213,10 +211,8 @@ func (v *visit) proxied() (answer, error) {
 	if v.reply.Fault == NoFault && v.reply.HTTP == nil {
 		return made, nil
 	}
-	made.header.Del("Content-Encoding")
 	made.header.Del("Content-Length")
-	made.body = plain
-	if made.body, err = misbehaving(plain, v.reply.Fault); err != nil {
+	if made.body, err = misbehaving(body, v.reply.Fault); err != nil {
 		return answer{}, err
 	}
 	made.misbehave()
@@ -256,6 +252,7 @@ func (v *visit) callUpstream() (*http.Response, []byte, error) {
 		return nil, nil, err
 	}
 	request.Header = endToEnd(v.request.Header)
+	request.Header.Del("Accept-Encoding")       // so that the answer can be read here
 	client := http.Client{Transport: transport} // it follows redirects, as that of an API server
 	response, err := client.Do(request)
 	if err != nil {
@@ -301,22 +298,6 @@ func endToEnd(header http.Header) http.Header {
 		out.Del(name)
 	}
 	return out
-}
-
-// unzipped returns a body without the Content-Encoding gzip, which API servers accept.
-func unzipped(header http.Header, body []byte) []byte {
-	if header.Get("Content-Encoding") != "gzip" {
-		return body
-	}
-	reader, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		return body
-	}
-	plain, err := io.ReadAll(io.LimitReader(reader, largestAnswer))
-	if err != nil {
-		return body
-	}
-	return plain
 }
 
 // forwards are the fields of a Reply that a Hook with an Upstream can have.

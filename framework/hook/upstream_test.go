@@ -2,7 +2,6 @@ package hook_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/pem"
 	"io"
@@ -54,10 +53,6 @@ func proxyHook(owner string, upstream *hook.Upstream, replies ...hook.Reply) hoo
 func TestProxyChangesNothing(t *testing.T) {
 	const odd = "{\n \"apiVersion\":\"admission.k8s.io/v1\", \"kind\":\"AdmissionReview\",\"response\":{\"uid\":\"u-1\",\"allowed\":true," +
 		"\"patchType\":\"JSONPatch\",\"patch\":\"W3sib3AiOiJhZGQiLCJwYXRoIjoiL2EiLCJ2YWx1ZSI6MX1d\"}} \n"
-	var zipped bytes.Buffer
-	writer := gzip.NewWriter(&zipped)
-	_, _ = writer.Write([]byte(odd))
-	_ = writer.Close()
 	for name, test := range map[string]struct {
 		code   int
 		header http.Header
@@ -65,7 +60,6 @@ func TestProxyChangesNothing(t *testing.T) {
 		answer string
 	}{
 		"patch":    {200, http.Header{"Content-Type": {"application/json; a=b"}, "X-Two": {"1", "2"}, "Connection": {"X-Gone"}, "X-Gone": {"1"}}, odd, "allowed, patch (1 operation)"},
-		"zipped":   {200, http.Header{"Content-Encoding": {"gzip"}}, zipped.String(), "allowed, patch (1 operation)"},
 		"no type":  {200, http.Header{"Content-Type": nil}, odd, "allowed, patch (1 operation)"},
 		"nonsense": {418, http.Header{"Retry-After": {"0"}}, "<html>", "HTTP 418"},
 		"empty":    {200, nil, "", "no verdict"},
@@ -99,6 +93,7 @@ func TestProxyChangesNothing(t *testing.T) {
 				t.Errorf("the webhook received %s %s at %s, %q", received.Method, received.URL, received.Host, body)
 			}
 			want := request.Header.Clone()
+			want.Del("Accept-Encoding") // so that the answer can be read
 			want["Content-Length"] = received.Header["Content-Length"]
 			if diff := cmp.Diff(want, received.Header); diff != "" {
 				t.Errorf("header of the call (-sent +received)\n%s", diff)

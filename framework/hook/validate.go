@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,18 +54,7 @@ func (s Script) connectionFault() Fault {
 }
 
 func (r Reply) problems() []*InvalidField {
-	problems := append(r.faultProblems(), r.waitProblems()...)
-	problems = append(problems, r.httpProblems()...)
-	for _, part := range []struct {
-		field string
-		value any
-	}{{"status", r.Status}, {"patch", r.Patch}, {"review", r.Review}} {
-		if _, err := json.Marshal(part.value); err != nil {
-			problems = append(problems, &InvalidField{Field: part.field,
-				Problem: fmt.Sprintf("cannot be encoded as JSON: %v", err)})
-		}
-	}
-	return problems
+	return slices.Concat(r.faultProblems(), r.waitProblems(), r.httpProblems())
 }
 
 func (r Reply) faultProblems() []*InvalidField {

@@ -12,8 +12,6 @@ import (
 
 func TestContract(t *testing.T) { contract.Run(t, subject()) }
 
-func FuzzContract(f *testing.F) { contract.Fuzz(f, subject()) }
-
 // TestNamesOfRules: IDs and names are unique and have their form.
 func TestNamesOfRules(t *testing.T) {
 	seen := map[string]bool{}
@@ -39,7 +37,7 @@ func TestOptionsTakeBothNames(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"B1", "reads-use-caches"} {
+	for _, name := range []string{"Y3", "finalizers-can-be-removed"} {
 		t.Run(name, func(t *testing.T) {
 			always, with := contract.NewPlan(subject()).Rules(), contract.NewPlan(subject(), contract.With(name)).Rules()
 			if len(with) != len(always)+1 {

@@ -54,13 +54,7 @@ func ExampleRules() {
 		}
 	}
 	// Output:
-	// H2 unhandled-operations-are-ignored
-	// P8 other-types-are-not-admitted
-	// P5 no-panic-without-user
-	// R2 waiting-ends-with-the-request
 	// R4 cache-misses-do-not-admit
-	// I6 works-with-all-gate-combinations
-	// B1 reads-use-caches
 	// Y3 finalizers-can-be-removed
 }
 

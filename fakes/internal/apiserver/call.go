@@ -10,33 +10,18 @@ import (
 	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
-// Call is one API call that a client of a World made.
+// Call is one API call that a client of a World made. Package fakes documents its fields.
 type Call struct {
-	// Verb is the verb of an API request: get, list, watch, create, update, patch, delete,
-	// deletecollection.
-	Verb string
-	// Path is the path of a URL without a resource, such as "/version". Empty for a call about a
-	// resource.
-	Path string
-	// Resource and Subresource are parts of the URL. Subresource can be empty.
-	Resource    schema.GroupVersionResource
-	Subresource string
-	// Namespace and Name are parts of the URL. Each can be empty. For a call about a Namespace
-	// object, only Name is set.
+	Verb, Path      string
+	Resource        schema.GroupVersionResource
+	Subresource     string
 	Namespace, Name string
-	// Object is the body of a create or update. Nil for other verbs.
-	Object runtime.Object
-	// Patch is the body of a patch.
-	Patch []byte
-	// DryRun is true for dryRun=All.
-	DryRun bool
-	// Informer is true for a list or watch by which an informer that a plugin made itself fills its
-	// cache. Such a call belongs to no request.
-	Informer bool
-	// Err is the error that the client got. Nil after success, and while the call runs.
-	Err error
-	// Context is the context of the HTTP request, which is that of the caller, with its values.
-	Context context.Context //nolint:containedctx // tests compare it
+	Object          runtime.Object
+	Patch           []byte
+	DryRun          bool
+	Informer        bool
+	Err             error
+	Context         context.Context //nolint:containedctx // tests compare it
 }
 
 // Writes reports whether the call changes stored objects if it succeeds. Dry runs, reviews such as

@@ -11,14 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/store"
 	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // deleteLocked carries out the request of a client. An object with finalizers stays, with a
 // deletion timestamp: pending is then this object, otherwise nil. If dry is true, deleteLocked
 // stores nothing. See https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-func (s *Server) deleteLocked(k *kinds.Kind, at store.Key, options metav1.DeleteOptions, dry bool) (pending runtime.Object, err error) {
+func (s *Server) deleteLocked(k *kinds.Kind, at Key, options metav1.DeleteOptions, dry bool) (pending runtime.Object, err error) {
 	old := s.Store.Get(k, at)
 	if old == nil {
 		return nil, apierrors.NewNotFound(k.GVR.GroupResource(), at.Name)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -144,20 +143,20 @@ func (r *Request) objectReply(code int, object runtime.Object) (reply, error) {
 	return reply{code: code, body: body}, nil
 }
 
-func (r *Request) listReply(p page) (reply, error) {
+func (r *Request) listReply(objects []runtime.Object, revision string) (reply, error) {
 	list := struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        metav1.ListMeta   `json:"metadata"`
 		Items           []json.RawMessage `json:"items"`
 	}{
 		TypeMeta: metav1.TypeMeta{APIVersion: r.kind.GVK.GroupVersion().String(), Kind: r.kind.GVK.Kind + "List"},
-		Metadata: metav1.ListMeta{ResourceVersion: strconv.FormatUint(p.revision, 10), Continue: p.next, RemainingItemCount: p.remaining},
-		Items:    make([]json.RawMessage, len(p.objects)),
+		Metadata: metav1.ListMeta{ResourceVersion: revision},
+		Items:    make([]json.RawMessage, len(objects)),
 	}
 	if r.partial {
 		list.TypeMeta = metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "PartialObjectMetadataList"}
 	}
-	for i, object := range p.objects {
+	for i, object := range objects {
 		var err error
 		if r.partial || r.kind.Type == nil {
 			list.Items[i], err = r.encodeFor(object)

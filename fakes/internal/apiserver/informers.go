@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/store"
 	"github.com/admissiontest/admissiontest/internal/goroutines"
 )
 
@@ -32,7 +31,7 @@ func ByInformer() bool {
 }
 
 // ReadFrom makes a list or watch read from another store than that of the server.
-func (r *Request) ReadFrom(objects *store.Store) { r.objects = objects }
+func (r *Request) ReadFrom(objects *Store) { r.objects = objects }
 
 // selected identifies what a list or watch selects.
 func (r *Request) selected() string {

@@ -1,14 +1,10 @@
 package apiserver
 
 import (
-	"fmt"
 	"net/http"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -65,7 +61,7 @@ func (r *Request) self(spec authorizationv1.SelfSubjectAccessReviewSpec) authori
 	}
 }
 
-// attributesOf returns the attributes that an API server passes to its authorizer for a review.
+// attributesOf returns the attributes that an API server passes to its authorizer for a review, without selectors.
 func attributesOf(spec authorizationv1.SubjectAccessReviewSpec) authorizer.AttributesRecord {
 	who := &user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups}
 	for key, values := range spec.Extra {
@@ -85,42 +81,5 @@ func attributesOf(spec authorizationv1.SubjectAccessReviewSpec) authorizer.Attri
 	if at.Version == "" {
 		attributes.APIVersion = "*"
 	}
-	if at.LabelSelector != nil {
-		attributes.LabelSelectorRequirements, attributes.LabelSelectorParsingErr = labelRequirements(*at.LabelSelector)
-	}
-	if at.FieldSelector != nil {
-		attributes.FieldSelectorRequirements, attributes.FieldSelectorParsingErr = fieldRequirements(*at.FieldSelector)
-	}
 	return attributes
-}
-
-func labelRequirements(given authorizationv1.LabelSelectorAttributes) (labels.Requirements, error) {
-	selector, err := labels.Parse(given.RawSelector)
-	if len(given.Requirements) > 0 {
-		selector, err = metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: given.Requirements})
-	}
-	if err != nil {
-		return nil, err
-	}
-	requirements, _ := selector.Requirements()
-	return requirements, nil
-}
-
-func fieldRequirements(given authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
-	selector, err := fields.ParseSelector(given.RawSelector)
-	if err != nil {
-		return nil, err
-	}
-	terms := []fields.Selector{selector}
-	for _, r := range given.Requirements {
-		switch {
-		case r.Operator == metav1.FieldSelectorOpIn && len(r.Values) == 1:
-			terms = append(terms, fields.OneTermEqualSelector(r.Key, r.Values[0]))
-		case r.Operator == metav1.FieldSelectorOpNotIn && len(r.Values) == 1:
-			terms = append(terms, fields.OneTermNotEqualSelector(r.Key, r.Values[0]))
-		default:
-			return nil, fmt.Errorf("field selector of %s has operator %s and %d values: want In or NotIn, and one value", r.Key, r.Operator, len(r.Values))
-		}
-	}
-	return fields.AndSelectors(terms...).Requirements(), nil
 }

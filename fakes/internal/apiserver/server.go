@@ -1,6 +1,6 @@
 // Package apiserver is the API server of a World, which responds to clients in this process.
 //
-// The objects are in the store. A change is in the store and in the caches of informers before the
+// The objects are in the Store. A change is in the store and in the caches of informers before the
 // client gets the response.
 package apiserver
 
@@ -23,7 +23,6 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/store"
 	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
@@ -32,7 +31,7 @@ import (
 // be set.
 type Server struct {
 	Kinds *kinds.Registry
-	Store *store.Store
+	Store *Store
 	// Authorizer decides the reviews about authorization.
 	Authorizer authorizer.Authorizer
 	// Informers are the informers that fill their caches from this server.
@@ -45,7 +44,7 @@ type Request struct {
 	Call *Call
 
 	server  *Server
-	objects *store.Store // what a list or watch reads
+	objects *Store // what a list or watch reads
 	http    *http.Request
 	kind    *kinds.Kind
 	query   url.Values

@@ -10,11 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/store"
 	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
-func (r *Request) at() store.Key { return store.Key{Namespace: r.Call.Namespace, Name: r.Call.Name} }
+func (r *Request) at() Key { return Key{Namespace: r.Call.Namespace, Name: r.Call.Name} }
 
 // stored returns the object of the request.
 func (r *Request) stored() (runtime.Object, error) {
@@ -141,18 +140,18 @@ func (r *Request) deleteCollection() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	page, err := r.page()
+	objects, revision, err := r.found()
 	if err != nil {
 		return reply{}, err
 	}
 	r.server.Store.Lock()
-	for _, object := range page.objects {
+	for _, object := range objects {
 		// An object that was deleted in the meantime is no error.
-		if _, err := r.server.deleteLocked(r.kind, store.KeyOf(object), options, r.Call.DryRun); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := r.server.deleteLocked(r.kind, KeyOf(object), options, r.Call.DryRun); err != nil && !apierrors.IsNotFound(err) {
 			r.server.Store.Unlock()
 			return reply{}, err
 		}
 	}
 	r.server.Store.Unlock()
-	return r.listReply(page)
+	return r.listReply(objects, revision)
 }

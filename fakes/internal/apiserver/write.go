@@ -9,18 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/store"
 	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // createLocked, updateLocked and deleteLocked carry out the request of a client. If dry is true,
-// they store nothing, and return the object that they would store.
+// they store nothing, and return the object that they would
 func (s *Server) createLocked(k *kinds.Kind, object runtime.Object, dry bool) (runtime.Object, error) {
 	accessor := kinds.Metadata(object)
 	if accessor.GetName() == "" {
 		accessor.SetName(s.Store.GenerateName(k, accessor.GetNamespace(), accessor.GetGenerateName()))
 	}
-	if s.Store.Get(k, store.KeyOf(object)) != nil {
+	if s.Store.Get(k, KeyOf(object)) != nil {
 		return nil, apierrors.NewAlreadyExists(k.GVR.GroupResource(), accessor.GetName())
 	}
 	accessor.SetUID("")
@@ -37,7 +36,7 @@ func (s *Server) createLocked(k *kinds.Kind, object runtime.Object, dry bool) (r
 
 func (s *Server) updateLocked(k *kinds.Kind, object runtime.Object, dry bool) (runtime.Object, error) {
 	accessor := kinds.Metadata(object)
-	old := s.Store.Get(k, store.KeyOf(object))
+	old := s.Store.Get(k, KeyOf(object))
 	if old == nil {
 		return nil, apierrors.NewNotFound(k.GVR.GroupResource(), accessor.GetName())
 	}
@@ -52,7 +51,7 @@ func (s *Server) updateLocked(k *kinds.Kind, object runtime.Object, dry bool) (r
 	switch {
 	case dry, equality.Semantic.DeepEqual(old, object): // as on a server, an update that changes nothing does not write
 	case accessor.GetDeletionTimestamp() != nil && !hasFinalizers(object):
-		s.Store.Remove(k, store.KeyOf(object))
+		s.Store.Remove(k, KeyOf(object))
 	default:
 		s.Store.Set(k, object)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/fakes/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,7 +21,7 @@ type events struct {
 	// called last.
 	delivering bool
 	to         *registration
-	idle       store.Signal
+	idle       apiserver.Signal
 	panicked   *PanicError
 }
 

@@ -22,43 +22,14 @@ type indexer struct {
 	inf           *Informer
 }
 
-// keyFunc returns the function of Options.Keys, for deleted objects too.
-func keyFunc(key cache.KeyFunc) cache.KeyFunc {
-	if key == nil {
-		return cache.DeletionHandlingMetaNamespaceKeyFunc
-	}
-	return func(object any) (string, error) {
-		if lost, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			return lost.Key, nil
-		}
-		return key(object)
-	}
-}
-
 func byKey(a, b *item) int { return cmp.Compare(a.key, b.key) }
 
-// KeyOf returns the key of an object in a cache.
-func (s *Set) KeyOf(object runtime.Object) string {
-	if s.ownKeys {
-		key, _ := s.keys(object) // CheckKey has reported an error
-		return key
-	}
-	accessor := kinds.Metadata(object)
-	if accessor.GetNamespace() == "" {
-		return accessor.GetName()
-	}
-	return accessor.GetNamespace() + "/" + accessor.GetName()
-}
+// keyOf returns the key of an object in a cache, also of a deleted one.
+func keyOf(object any) (string, error) { return cache.DeletionHandlingMetaNamespaceKeyFunc(object) }
 
-// CheckKey returns the error of Options.Keys for an object.
-func (s *Set) CheckKey(object runtime.Object) error {
-	if !s.ownKeys {
-		return nil
-	}
-	if _, err := s.keys(object); err != nil {
-		return fmt.Errorf("key of WithCacheKeys for %T %q: %w", object, kinds.Metadata(object).GetName(), err)
-	}
-	return nil
+// KeyOf returns the key of an object in a cache.
+func KeyOf(object runtime.Object) string {
+	return cache.MetaObjectToName(kinds.Metadata(object)).String()
 }
 
 // List implements cache.Store.
@@ -80,7 +51,7 @@ func (i *indexer) ListKeys() []string {
 
 // Get implements cache.Store.
 func (i *indexer) Get(object any) (any, bool, error) {
-	key, err := i.inf.set.keys(object)
+	key, err := keyOf(object)
 	if err != nil {
 		return nil, false, err
 	}
@@ -123,7 +94,7 @@ func (i *indexer) put(object any) error {
 	if !ok || objects.IsNil(o) || reflect.TypeOf(o).Kind() != reflect.Pointer {
 		return fmt.Errorf("add to cache of %v: got %T, expected a pointer to an object", i.inf.id, object)
 	}
-	key, err := i.inf.set.keys(object)
+	key, err := keyOf(object)
 	if err != nil {
 		return fmt.Errorf("add to cache of %v: %w", i.inf.id, err)
 	}
@@ -136,7 +107,7 @@ func (i *indexer) put(object any) error {
 
 // Delete implements cache.Store.
 func (i *indexer) Delete(object any) error {
-	key, err := i.inf.set.keys(object)
+	key, err := keyOf(object)
 	if err != nil {
 		return fmt.Errorf("delete from cache of %v: %w", i.inf.id, err)
 	}
@@ -154,7 +125,7 @@ func (i *indexer) Replace(objects []any, _ string) error {
 	unlock := i.inf.use()
 	keep := map[string]bool{}
 	for _, object := range objects {
-		if key, err := i.inf.set.keys(object); err == nil {
+		if key, err := keyOf(object); err == nil {
 			keep[key] = true
 		}
 	}

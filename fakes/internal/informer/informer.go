@@ -81,7 +81,7 @@ func (inf *Informer) readyLocked() {
 	if inf.index != nil {
 		return
 	}
-	inf.index = cache.NewIndexer(inf.set.keys, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	inf.index = cache.NewIndexer(keyOf, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	inf.items, inf.byObject = map[string]*item{}, map[any]*item{}
 	inf.kind = inf.set.kindOf(inf.id)
 }
@@ -106,7 +106,7 @@ func (inf *Informer) fillLocked() {
 // setLocked puts a copy of an object into the cache. It keeps the object itself for later
 // comparison with the copy, so the caller must not change the object.
 func (inf *Informer) setLocked(pristine runtime.Object) {
-	it := &item{inf: inf, key: inf.set.KeyOf(pristine), pristine: pristine, object: pristine.DeepCopyObject()}
+	it := &item{inf: inf, key: KeyOf(pristine), pristine: pristine, object: pristine.DeepCopyObject()}
 	if inf.transform != nil {
 		if changed, err := inf.transform(it.object); err == nil {
 			if object, ok := changed.(runtime.Object); ok {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/fakes/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
@@ -26,11 +26,9 @@ import (
 // it. A method whose name ends in Locked must be called with this lock held; the other methods take
 // the lock if they need it.
 type Set struct {
-	kinds   *kinds.Registry
-	store   *store.Store
-	stale   bool
-	keys    cache.KeyFunc
-	ownKeys bool // Options.Keys is set
+	kinds *kinds.Registry
+	store *apiserver.Store
+	stale bool
 
 	afterWrite, beforeHandler func()
 
@@ -42,19 +40,17 @@ type Set struct {
 	epoch     uint64
 	shuffle   *uint64
 	asked     int
-	asking    store.Signal
+	asking    apiserver.Signal
 	events    events
 }
 
-// Options configure a Set. All fields but Stale and Keys must be set.
+// Options configure a Set. All fields but Stale must be set.
 type Options struct {
 	Kinds *kinds.Registry
 	// Store is the store that the caches follow. New sets Store.OnChange.
-	Store *store.Store
+	Store *apiserver.Store
 	// Stale means that the caches do not follow the store: only Put fills them.
 	Stale bool
-	// Keys returns the key of an object in the caches. Nil means the default: namespace and name.
-	Keys cache.KeyFunc
 	// AfterWrite is called without the lock after a test has changed a cache through its Indexer.
 	AfterWrite func()
 	// BeforeHandler is called without the lock before an event handler is added.
@@ -65,7 +61,6 @@ type Options struct {
 func New(options Options) *Set {
 	s := &Set{
 		kinds: options.Kinds, store: options.Store, stale: options.Stale,
-		keys: keyFunc(options.Keys), ownKeys: options.Keys != nil,
 		afterWrite: options.AfterWrite, beforeHandler: options.BeforeHandler,
 		informers: map[any]*Informer{}, unsynced: map[any]bool{},
 	}
@@ -147,13 +142,13 @@ func (s *Set) Put(objects ...runtime.Object) {
 }
 
 // spreadLocked applies a change of the store to the cache of its type.
-func (s *Set) spreadLocked(c store.Change) {
+func (s *Set) spreadLocked(c apiserver.Change) {
 	inf := s.informers[idOfKind(c.Kind)]
 	if inf == nil || !inf.filled || s.stale {
 		return
 	}
 	if c.Type == watch.Deleted {
-		inf.removeLocked(s.KeyOf(c.Object), c.Object)
+		inf.removeLocked(KeyOf(c.Object), c.Object)
 		return
 	}
 	inf.setLocked(c.Object)
@@ -163,7 +158,7 @@ func (s *Set) spreadLocked(c store.Change) {
 // deletion: event handlers get a cache.DeletedFinalStateUnknown with the last state in the cache.
 // Call it before the object is removed from the store.
 func (s *Set) LoseLocked(k *kinds.Kind, object runtime.Object) {
-	key, inf := s.KeyOf(object), s.informers[idOfKind(k)]
+	key, inf := KeyOf(object), s.informers[idOfKind(k)]
 	if inf == nil || inf.items[key] == nil {
 		return
 	}

@@ -37,14 +37,6 @@ func cacheRules() []check.Rule {
 			Check:  checkUnsynced,
 		},
 		{
-			ID: "R2", Name: "waiting-ends-with-the-request", Level: framework.May,
-			Title:  "The plugin stops waiting for caches when the request ends.",
-			Why:    "A wait without the context of the request continues for its full ten seconds after the client has disconnected. It occupies a goroutine and a slot in the request queue of the API server. WaitForReady of admission.Handler has no context, so a plugin that uses it breaks this rule.",
-			Fix:    "Poll HasSynced with the context of the request: wait.PollUntilContextTimeout.",
-			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Handler.WaitForReady", "https://github.com/kubernetes/kubernetes/issues/108388"},
-			Check:  checkWaitEnds,
-		},
-		{
 			ID: "X1", Name: "calls-use-the-request-context", Level: framework.Should,
 			Title:  "Calls that a plugin makes for a request use the context of the request, and end when it ends.",
 			Why:    "A call with another context continues after the request has ended, has neither its deadline nor its trace, and can leak goroutines.",
@@ -83,8 +75,6 @@ type cold struct {
 	answered bool
 	// waited is true if the plugin waited for the caches.
 	waited bool
-	// late is true if the plugin continued to wait after the request was canceled.
-	late bool
 }
 
 // coldPlugins returns one plugin for each request of the Subject.
@@ -218,50 +208,4 @@ func judgeCold(t *check.T, c *cold) {
 		when = "after waiting for the caches to sync"
 	}
 	t.Errorf("%s %s: %s\nwant: the response with synced caches, or a refusal until then", c.request, when, different)
-}
-
-// untilCanceled sends the request, and cancels it when the plugin waits.
-func (c *cold) untilCanceled(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	short, stop := context.WithTimeout(ctx, glance)
-	defer stop()
-	polled := polls(short, c.world, 2)
-	done := check.SendAsync(ctx, c.h, c.request)
-	select {
-	case c.got = <-done:
-		c.answered = true
-		return
-	case <-polled:
-		c.waited = true
-	}
-	watch, end := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer end()
-	cancel()
-	polled = polls(watch, c.world, 3)
-	select {
-	case c.got = <-done:
-		c.answered = true
-		return
-	case <-polled:
-		c.late = true
-	}
-	c.world.MarkSynced()
-	c.got, c.answered = check.Within(patience, done)
-}
-
-func checkWaitEnds(t *check.T) {
-	requireCaches(t, t.Plugin())
-	all := coldPlugins(t)
-	atOnce(all, func(c *cold) { c.untilCanceled(t.Context()) })
-	for _, c := range all {
-		switch {
-		case c.waited && c.late:
-			t.Errorf("%s was canceled while the plugin waited for caches to sync, and the plugin continued to wait. want: it returns at once. Wait with the context of Admit or Validate", c.request)
-		case c.got.Err != nil:
-			t.Logf("ignored %s: %v", c.request, c.got.Err)
-		case c.waited:
-			t.Reached()
-		}
-	}
 }

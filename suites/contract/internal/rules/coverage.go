@@ -9,16 +9,24 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/randfill"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// randomBytes is the length of the data from which random objects are filled.
-const randomBytes = 4096
+// randomBytes is the length of the data from which random objects are filled. The others limit their size: some types
+// contain themselves.
+const (
+	randomBytes    = 4096
+	randomDepth    = 12
+	randomElements = 3
+)
 
 func checkResourcesCovered(t *check.T) {
 	h := t.Plugin()
@@ -111,14 +119,8 @@ func samples(t *check.T) []runtime.Object {
 // values. Empty means nothing. It replaces a plugin that panics.
 func actsOn(t *check.T, h **harness.Harness, empty runtime.Object) string {
 	objects := []runtime.Object{empty}
-	data := make([]byte, randomBytes)
-	source := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same objects each time
-	for i := range data {
-		data[i] = byte(source.Uint32())
-	}
-	data[0] = 0 // replaces all fields
-	if random, err := randomRequest(framework.Create(empty), data, nil); err == nil {
-		objects = append(objects, random.Object)
+	if random := randomObject(empty); random != nil {
+		objects = append(objects, random)
 	}
 	for _, object := range objects {
 		for _, request := range []framework.Request{framework.Create(object), framework.Update(object, check.Copy(object)), framework.Delete(object)} {
@@ -134,4 +136,30 @@ func actsOn(t *check.T, h **harness.Harness, empty runtime.Object) string {
 		}
 	}
 	return ""
+}
+
+// randomObject returns an object of the same type, name and namespace with random values, the same each time. It returns
+// nil for a type that cannot be filled.
+func randomObject(empty runtime.Object) (object runtime.Object) {
+	defer func() {
+		if recover() != nil {
+			object = nil
+		}
+	}()
+	data := make([]byte, randomBytes)
+	source := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same objects each time
+	for i := range data {
+		data[i] = byte(source.Uint32())
+	}
+	object = check.Copy(empty)
+	filler := randfill.NewFromGoFuzz(data[1:]).NilChance(0.3).NumElements(1, randomElements).MaxDepth(randomDepth)
+	filler.Funcs(metafuzzer.Funcs(scheme.Codecs)...).Fill(object)
+	object.GetObjectKind().SetGroupVersionKind(empty.GetObjectKind().GroupVersionKind())
+	is, failed := meta.Accessor(object)
+	was, none := meta.Accessor(empty)
+	if failed == nil && none == nil {
+		is.SetName(was.GetName())
+		is.SetNamespace(was.GetNamespace())
+	}
+	return object
 }

@@ -8,12 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
-	objects "github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
@@ -27,14 +24,6 @@ func handlesRules() []check.Rule {
 			Fix:    "Embed *admission.Handler, created by admission.NewHandler with the operations that the plugin supports.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/8233", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Interface"},
 			Check:  checkHandles,
-		},
-		{
-			ID: "H2", Name: "unhandled-operations-are-ignored", Level: framework.May,
-			Title:  "If the plugin is called for an operation that it does not handle, it does nothing: it does not panic, refuse, change the object or write.",
-			Why:    "An API server always calls Handles first. Wrappers and tests sometimes do not. They then get a panic, or a changed object, for an operation that the plugin does not support.",
-			Fix:    "Return nil at the beginning of Admit and Validate if Handles returns false for the operation of the attributes.",
-			Source: []string{"https://github.com/kubernetes/kubernetes/issues/8233"},
-			Check:  checkUnhandled,
 		},
 		{
 			ID: "H3", Name: "refusals-belong-in-validate", Level: framework.Should,
@@ -138,75 +127,6 @@ func callHandles(t *check.T, plugin admission.Interface, when string) (values ma
 		t.Errorf("%s", text)
 	}
 	return values, len(wrong) == 0
-}
-
-func checkUnhandled(t *check.T) {
-	plugin := t.Plugin().Plugin()
-	all := true
-	for _, operation := range operations() {
-		if plugin.Handles(operation) {
-			continue
-		}
-		all = false
-		checkUnhandledBy(t, operation)
-	}
-	if all {
-		t.Unsupported("the plugin handles every operation")
-	}
-}
-
-// checkUnhandledBy calls a plugin for an operation that it does not handle, with the
-// objects of all requests. It reports each phase once.
-func checkUnhandledBy(t *check.T, operation admission.Operation) {
-	h := t.Plugin()
-	reported := map[framework.Phase]bool{}
-	for _, request := range t.Requests() {
-		for _, phase := range check.Phases() {
-			given, ok := t.AttributesFor(h, request, phase)
-			if !ok || reported[phase] || !check.HasPhase(h.Plugin(), phase) || given.Operation == admission.Connect {
-				continue
-			}
-			given = asOperation(given, operation)
-			before := check.TakeSnapshot(given)
-			result, thrown := t.Call(h, given.Record(), phase)
-			t.Reached()
-			var text string
-			switch {
-			case thrown != nil:
-				text = thrown.Error()
-			case check.Effect(result) != "":
-				text = "it " + check.Effect(result)
-			default:
-				text = before.Changes()
-			}
-			if text != "" {
-				reported[phase] = true
-				t.Errorf("%s: the plugin does not handle %s. Called for it, %s\nwant: %s does nothing", given, operation, text, check.MethodOf(phase))
-			}
-		}
-	}
-}
-
-// asOperation returns the attributes of another operation on the same object, as an API
-// server sends them.
-func asOperation(f check.Attributes, operation admission.Operation) check.Attributes {
-	object := f.Object
-	if objects.IsNil(object) {
-		object = f.OldObject
-	}
-	f.Operation, f.Object, f.OldObject = operation, nil, nil
-	switch operation {
-	case admission.Create:
-		f.Object, f.Options = object, &metav1.CreateOptions{}
-	case admission.Update:
-		f.Object, f.OldObject, f.Options = object, check.Copy(object), &metav1.UpdateOptions{}
-	case admission.Delete:
-		f.OldObject, f.Options = object, &metav1.DeleteOptions{}
-	case admission.Connect:
-		f.Object, f.Options, f.Subresource = &corev1.PodProxyOptions{}, nil, "proxy"
-		f.Kind, f.DryRun = corev1.SchemeGroupVersion.WithKind("PodProxyOptions"), false
-	}
-	return f
 }
 
 func checkAdmitMutates(t *check.T) {

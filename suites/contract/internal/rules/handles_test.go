@@ -18,7 +18,6 @@ func handlesMutants() map[string]mutant {
 		// It handles CONNECT, for which the Subject has no request.
 		"G2": {build: func(p *sound) admission.Interface { return connects{p} }},
 		"H1": {build: func(p *sound) admission.Interface { return handlesAnything{p} }},
-		"H2": {build: func(p *sound) admission.Interface { return deniesUpdates{p} }},
 		"H3": {build: func(p *sound) admission.Interface { return refusesInAdmit{p} }},
 		"V1": {build: func(p *sound) admission.Interface { return annotatesInValidate{p} }},
 		"V2": {build: func(p *sound) admission.Interface { return refusesItsOwn{p} }},
@@ -86,13 +85,6 @@ type handlesAnything struct{ *sound }
 
 func (handlesAnything) Handles(operation admission.Operation) bool {
 	return operation != admission.Connect
-}
-
-// deniesUpdates does not handle updates, but changes their objects if it is called.
-type deniesUpdates struct{ *sound }
-
-func (p deniesUpdates) Handles(operation admission.Operation) bool {
-	return operation != admission.Update && p.sound.Handles(operation)
 }
 
 // refusesInAdmit only refuses in Admit.

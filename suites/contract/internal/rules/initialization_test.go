@@ -8,10 +8,6 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/component-base/featuregate"
-
-	"github.com/admissiontest/admissiontest/fakes"
-	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
 // initializationMutants returns the broken plugins for initialization.go and gates.go.
@@ -22,12 +18,6 @@ func initializationMutants() map[string]mutant {
 		"I3": {build: func(p *sound) admission.Interface { return &ordered{p} }},
 		"I4": {build: func(p *sound) admission.Interface { return &unheard{p} }},
 		"I5": {build: func(p *sound) admission.Interface { return &global{p, gatesOfProcess()} }},
-		"I6": {build: func(p *sound) admission.Interface { return &fragile{sound: p} }, subject: func(s *check.Subject) {
-			inject := s.Inject
-			s.Inject = func(w *fakes.World) []fakes.Injector {
-				return append(inject(w), fakes.InjectFeatureGates(gatesWithStilts()))
-			}
-		}},
 	}
 }
 
@@ -84,29 +74,4 @@ func gatesOfProcess() string {
 		on[string(name)] = utilfeature.DefaultFeatureGate.Enabled(name)
 	}
 	return fmt.Sprint(on)
-}
-
-// gatesWithStilts has the gates that fragile reads.
-func gatesWithStilts() featuregate.FeatureGate {
-	gates, alpha := featuregate.NewFeatureGate(), featuregate.FeatureSpec{PreRelease: featuregate.Alpha}
-	_ = gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{soundGate: alpha, "SoundOnStilts": alpha}) // new gates accept them
-	return gates
-}
-
-// fragile cannot be built if a gate is on that is off by default.
-type fragile struct {
-	*sound
-	broken bool
-}
-
-func (p *fragile) InspectFeatureGates(gates featuregate.FeatureGate) {
-	p.sound.InspectFeatureGates(gates)
-	p.broken = gates.Enabled("SoundOnStilts")
-}
-
-func (p *fragile) ValidateInitialization() error {
-	if p.broken {
-		return fmt.Errorf("missing stilts")
-	}
-	return p.sound.ValidateInitialization()
 }

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
@@ -42,14 +40,6 @@ func lifecycleRules() []check.Rule {
 			Fix:    "End each goroutine when the channel of SetDrainedNotification is closed.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/108388", "https://github.com/kubernetes/kubernetes/issues/108766", "https://github.com/kubernetes/kubernetes/issues/110246"},
 			Check:  checkDrained,
-		},
-		{
-			ID: "B1", Name: "reads-use-caches", Level: framework.May,
-			Title:  "A plugin with informers does not read objects from the API server that its caches have.",
-			Why:    "One extra read for each request, in each API server, is a load that has overloaded clusters.",
-			Fix:    "Use the lister first, and read from the API server only if the lister returns NotFound.",
-			Source: []string{"https://github.com/kubernetes/kubernetes/issues/22422"},
-			Check:  checkLiveReads,
 		},
 	}
 }
@@ -161,57 +151,7 @@ func checkDrained(t *check.T) {
 	}
 }
 
-func checkLiveReads(t *check.T) {
-	requireCaches(t, t.Plugin())
-	fresh := t.Plugin()
-	behind := t.PluginIn(t.World(fakes.StaleCache()))
-	for _, request := range t.Requests() {
-		warm := check.Send(t.Context(), fresh, request)
-		got := check.Send(t.Context(), fresh, request)
-		other := check.Send(t.Context(), behind, request)
-		if got.Err != nil || warm.Err != nil || other.Err != nil {
-			t.Logf("ignored %s: %s", request, got)
-			continue
-		}
-		reads := needless(fresh.World(), got.Result.Calls)
-		if len(reads) > 0 || check.Difference(got, other) != "" || ofResources(other.Result.Calls).String() != ofResources(got.Result.Calls).String() {
-			t.Reached() // the caches matter
-		}
-		if len(reads) > 0 {
-			t.Errorf("%s: the plugin read objects from the API server that a cache has:\n%s\nwant: it uses its lister first", request, reads)
-		}
-	}
-}
-
 // ofResources returns the calls that are not for discovery or schemas.
 func ofResources(calls fakes.Calls) fakes.Calls {
 	return slices.DeleteFunc(slices.Clone(calls), func(call fakes.Call) bool { return call.Path != "" })
-}
-
-// needless returns the reads for which a cache of the World has the objects.
-func needless(w *fakes.World, calls fakes.Calls) fakes.Calls {
-	var reads fakes.Calls
-	for _, call := range calls {
-		if call.Err != nil || call.Subresource != "" || call.Verb != "get" && call.Verb != "list" || !cached(w, call.Resource, call) {
-			continue
-		}
-		reads = append(reads, call)
-	}
-	return reads
-}
-
-func cached(w *fakes.World, resource schema.GroupVersionResource, call fakes.Call) bool {
-	informer, err := w.Informers().ForResource(resource)
-	if err != nil {
-		return false
-	}
-	if call.Verb == "list" {
-		return len(informer.Informer().GetStore().ListKeys()) > 0
-	}
-	key := call.Name
-	if call.Namespace != "" {
-		key = call.Namespace + "/" + call.Name
-	}
-	_, found, err := informer.Informer().GetStore().GetByKey(key)
-	return err == nil && found
 }

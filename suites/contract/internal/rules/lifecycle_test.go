@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/admission"
 )
@@ -17,7 +16,6 @@ func lifecycleMutants() map[string]mutant {
 		"T1": {build: func(p *sound) admission.Interface { return &muddled{sound: p} }},
 		"T2": {build: func(p *sound) admission.Interface { return &firstCome{p} }},
 		"L1": {build: func(p *sound) admission.Interface { return &endless{p} }},
-		"B1": {build: func(p *sound) admission.Interface { return &chatty{p} }},
 	}
 }
 
@@ -69,14 +67,4 @@ type endless struct{ *sound }
 func (p *endless) SetDrainedNotification(stop <-chan struct{}) {
 	p.sound.SetDrainedNotification(stop)
 	go func() { <-make(chan struct{}) }()
-}
-
-// chatty asks the API server for objects that its cache has.
-type chatty struct{ *sound }
-
-func (p *chatty) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if _, ours, _ := p.pod(a, a.GetObject()); ours && a.GetOperation() == admission.Create && a.GetNamespace() != "" {
-		_, _ = p.client.CoreV1().Namespaces().Get(ctx, a.GetNamespace(), metav1.GetOptions{})
-	}
-	return p.sound.Admit(ctx, a, o)
 }

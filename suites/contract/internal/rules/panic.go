@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
@@ -46,14 +45,6 @@ func requestRules() []check.Rule {
 			Check: checkOtherTypes,
 		},
 		{
-			ID: "P8", Name: "other-types-are-not-admitted", Level: framework.May,
-			Title:  "If the plugin refuses an object, it does not admit the same object as an unstructured object.",
-			Why:    "A plugin that ignores objects of another type than expected admits everything in an API server that passes this other type, without any error. One API server always passes the same type, so the plugin is only in danger when it is used in another one.",
-			Fix:    "Compare the resource first. If the object then has an unexpected type, return apierrors.NewBadRequest, and not nil.",
-			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
-			Check:  checkRefusedTypes,
-		},
-		{
 			ID: "P3", Name: "unknown-subresources-are-ignored", Level: framework.Must,
 			Title: "The plugin does not panic on unknown subresources, on the options of a CONNECT request, or on unknown resources. It ignores subresources that are not in Subject.Subresources.",
 			Why:   "A plugin that compares only the resource treats the Scale, Binding or PodExecOptions of a subresource as the resource itself. Such plugins refused kubectl exec and status updates because the object was not a pod.",
@@ -81,14 +72,6 @@ func oddityRules() []check.Rule {
 				"https://github.com/gardener/gardener/pull/537",
 			},
 			Check: func(t *check.T) { mustSurvive(t, oddNames()) },
-		},
-		{
-			ID: "P5", Name: "no-panic-without-user", Level: framework.May,
-			Title:  "The plugin does not panic on a request without a user, or with a user without a name.",
-			Why:    "In an API server without authentication, and in many tests, GetUserInfo() returns nil, and GetUserInfo().GetName() panics. An API server with authentication always sets a user.",
-			Fix:    "Compare GetUserInfo with nil before using it.",
-			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
-			Check:  func(t *check.T) { mustSurvive(t, oddUsers()) },
 		},
 		{
 			ID: "P6", Name: "object-interfaces-are-optional", Level: framework.Should,
@@ -122,27 +105,6 @@ func checkNoObject(t *check.T) {
 		t.Unsupported("the plugin handles neither %s nor %s: it is never called without an object", admission.Delete, admission.Connect)
 	}
 	t.Reached()
-}
-
-// checkRefusedTypes leaves out objects that have no external form, which cannot be unstructured.
-func checkRefusedTypes(t *check.T) {
-	for _, refused := range t.Subject.Refused() {
-		h, loose := t.Plugin(), refused.AsUnstructured()
-		a, err := h.Attributes(loose, framework.Mutating)
-		if err != nil || refused.InProcess.Unstructured || a.GetObject() == nil && a.GetOldObject() == nil {
-			continue
-		}
-		expected, ok := t.Do(t.Plugin(), refused)
-		if !ok || expected.Err == nil {
-			continue
-		}
-		if got, ok := t.Do(h, loose); ok {
-			t.Reached()
-			if got.Err == nil {
-				t.Errorf("%s, with an unstructured object: got admitted, want a refusal, because the plugin refuses it as %T", refused, expected.Before)
-			}
-		}
-	}
 }
 
 // withoutObject returns the variants of a request that have no object.
@@ -261,15 +223,6 @@ func oddNames() []check.Variant {
 			f.EditMetadata(func(object metav1.Object) { object.SetName(f.Namespace) })
 			return true
 		}},
-	}
-}
-
-// oddUsers returns variants without a user or its name. It has no nil *user.DefaultInfo,
-// whose methods panic.
-func oddUsers() []check.Variant {
-	return []check.Variant{
-		{Name: "without a user", Apply: func(f *check.Attributes) bool { f.User = nil; return true }},
-		{Name: "with a user without a name", Apply: func(f *check.Attributes) bool { f.User = &user.DefaultInfo{}; return true }},
 	}
 }
 

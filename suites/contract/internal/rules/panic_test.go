@@ -27,7 +27,6 @@ func fragileMutants() map[string]mutant {
 		}),
 		// It ignores the subresource.
 		"P3": sees(func(a admission.Attributes) admission.Attributes { return wholeResource{a} }),
-		"P8": {build: func(p *sound) admission.Interface { return onlyPods{p} }},
 		// It panics if the object has the name of its namespace.
 		"P4": validates(func(_ *sound, a admission.Attributes) {
 			if plainPod(a) && a.GetName() == a.GetNamespace() {
@@ -35,7 +34,6 @@ func fragileMutants() map[string]mutant {
 			}
 		}),
 		// It uses the user without checking for nil.
-		"P5": validates(func(_ *sound, a admission.Attributes) { _ = a.GetUserInfo().GetName() }),
 		// It does nothing without ObjectInterfaces.
 		"P6": {build: func(p *sound) admission.Interface { return &withInterfaces{p} }},
 		// It asserts that a create has CreateOptions.
@@ -52,23 +50,6 @@ func fragileMutants() map[string]mutant {
 // plainPod reports whether a request is for pods, without a subresource.
 func plainPod(a admission.Attributes) bool {
 	return a.GetResource().GroupResource() == corev1.Resource("pods") && a.GetSubresource() == ""
-}
-
-// onlyPods admits what is not of the type of pods.
-type onlyPods struct{ *sound }
-
-func (p onlyPods) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if _, ok := a.GetObject().(*corev1.Pod); !ok && a.GetOperation() != admission.Delete {
-		return nil
-	}
-	return p.sound.Admit(ctx, a, o)
-}
-
-func (p onlyPods) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if _, ok := a.GetObject().(*corev1.Pod); !ok && a.GetOperation() != admission.Delete {
-		return nil
-	}
-	return p.sound.Validate(ctx, a, o)
 }
 
 // validating is sound, and does something before Validate.

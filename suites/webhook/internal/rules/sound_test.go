@@ -25,7 +25,6 @@ type incoming struct {
 	object, old                       map[string]any
 	operation, subresource, kind, uid string
 	dryRun                            bool
-	agent                             string // the User-Agent
 	end                               <-chan struct{}
 }
 
@@ -129,7 +128,7 @@ func (s *sound) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	in.agent, in.end = r.Header.Get("User-Agent"), r.Context().Done()
+	in.end = r.Context().Done()
 	s.wait(in.end)
 	out := &outgoing{apiVersion: fmt.Sprint(in.review["apiVersion"]), response: map[string]any{"uid": in.uid, "allowed": true}}
 	switch {
@@ -353,6 +352,5 @@ func soundSubject(f fault) check.Subject {
 			defer s.mu.Unlock()
 			return s.wrote
 		},
-		APIServer: check.APIServer{Namespace: "contract-run", DryRun: apiServer{handler: s}.dryRun},
 	}
 }

@@ -1,11 +1,4 @@
-// Package store has the objects of a World, and the lock that guards them and everything that must
-// agree with them.
-//
-// # Promise
-//
-// [Store.OnChange] is called for each change, before the lock is released. So the caches of
-// informers, which it updates, never differ from the store.
-package store
+package apiserver
 
 import (
 	"cmp"
@@ -25,8 +18,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
-// Store has the stored objects. It never changes an object: an update replaces the object. Make a
-// Store with New. Hold the lock during a call of any other method. The lock also guards the rest of
+// Store has the objects of a World. It calls OnChange for each change, before the lock is released: so the caches of informers, which
+// it updates, never differ from the store. It never changes an object: an update replaces the object. Make a
+// Store with NewStore. Hold the lock during a call of any other method. The lock also guards the rest of
 // the World.
 type Store struct {
 	sync.Mutex
@@ -71,8 +65,8 @@ type Change struct {
 	Old runtime.Object
 }
 
-// New returns an empty Store.
-func New() *Store {
+// NewStore returns an empty Store.
+func NewStore() *Store {
 	return &Store{objects: map[schema.GroupVersionResource]map[Key]runtime.Object{}, revision: 1}
 }
 
@@ -101,26 +95,6 @@ func (s *Store) All() []runtime.Object {
 // namespace means all namespaces.
 func (s *Store) List(k *kinds.Kind, namespace string) []runtime.Object {
 	return sorted(s.objects[k.GVR], namespace)
-}
-
-// ListAt is List at an earlier revision.
-func (s *Store) ListAt(k *kinds.Kind, namespace string, revision uint64) []runtime.Object {
-	since := s.history[s.After(revision):]
-	if len(since) == 0 {
-		return s.List(k, namespace)
-	}
-	all := maps.Clone(s.objects[k.GVR])
-	for _, c := range slices.Backward(since) {
-		at := KeyOf(c.Object)
-		switch {
-		case c.Kind != k:
-		case c.Old == nil:
-			delete(all, at)
-		default:
-			all[at] = c.Old
-		}
-	}
-	return sorted(all, namespace)
 }
 
 func sorted(all map[Key]runtime.Object, namespace string) []runtime.Object {

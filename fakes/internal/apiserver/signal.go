@@ -1,4 +1,4 @@
-package store
+package apiserver
 
 // Signal wakes any number of goroutines after a change. It is guarded by the lock of the Store. The
 // zero value is ready to use.
