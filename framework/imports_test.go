@@ -16,7 +16,7 @@ func layers() [][]string {
 	return [][]string{
 		{"docs", "internal/cel"},
 		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
-		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/apiserver/binaries"},
+		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/apiserver/binaries", "internal/relay"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver"},
 		{"framework/internal/plugintrace", "internal/rule", "fakes/internal/informer"},
 		{
@@ -24,10 +24,10 @@ func layers() [][]string {
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"internal/apiserver/fence", "internal/apiserver/rights", "framework/matchers", "internal/review", "internal/vary", "framework/harness/builtin", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/apiserver/fence", "framework/matchers", "internal/review", "internal/vary", "framework/harness/builtin", "internal/shipped", "internal/target", "suites/contract/internal/check"},
 		{"internal/doctor", "internal/target/targettest", "suites/webhook/internal/check", "suites/contract/internal/rules", "internal/engine/expect"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
-		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
+		{"internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
 		{"internal/providers", "internal/e2e", "internal/policymutants", "suites/policy/internal/check"},
 		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
@@ -41,7 +41,7 @@ func layers() [][]string {
 // these rooms.
 func homes() map[string][]string {
 	all := libraries()
-	rooms := []string{"client", "fence", "install", "rights"}
+	rooms := []string{"client", "fence", "install"}
 	own := []string{"internal/apiserver"}
 	for _, room := range rooms {
 		own = append(own, "internal/apiserver/"+room)
@@ -63,10 +63,10 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
-		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
+		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "internal/cel", "internal/vary", "cmd/admissiontest/internal/cli", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
 		// The engine knows targets by the interfaces of internal/target.
-		module + "/internal/apiserver": {"internal/relay", "internal/providers", "cmd/admissiontest/internal/cli"},
+		module + "/internal/apiserver": {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "hack/bench", "cmd/admissiontest/internal/cli"},
 		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		module + "/internal/apiserver/binaries": {
@@ -78,8 +78,8 @@ func libraries() map[string][]string {
 		"github.com/invopop/jsonschema":          {}, // tests generate the schemas
 		"github.com/santhosh-tekuri/jsonschema":  {"framework/scenario/internal/document"},
 		"github.com/goccy/go-yaml":               {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
-		"github.com/google/go-containerregistry": {"internal/relay"},
-		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
+		"github.com/google/go-containerregistry": {"internal/providers"},
+		"github.com/libp2p/go-yamux/v5":          {"internal/relay"},
 		"k8s.io/apiextensions-apiserver":         {},
 		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policymutants"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},

@@ -25,7 +25,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -124,7 +123,7 @@ func wantNothingLeft(t *testing.T, admin *rest.Config) {
 	}
 	// Objects whose namespace is gone stay in storage.
 	orphan := func(kind, namespace, name string) {
-		if _, ofRun := runid.OfNamespace(namespace); ofRun || strings.HasPrefix(namespace, relay.NamespacePrefix) {
+		if _, ofRun := runid.OfNamespace(namespace); ofRun || strings.HasPrefix(namespace, providers.RelayPrefix) {
 			t.Errorf("orphaned: %s %s in namespace %s, which is gone", kind, name, namespace)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // builtInTable are the resources that a kube-apiserver serves by default. A line has the group and version, the resource,
-// the kind (with group and version if they differ), the scope, the singular name, and the short names. A test compares
+// the kind (with group and version if they differ), the scope, the singular name, the short names, and "delete" if objects are stored: they
+// can be listed and deleted. A test compares
 // it with an API server and writes it with -update.
 //
 //go:embed resources.tsv
@@ -27,6 +28,9 @@ func BuiltIn() []*metav1.APIResourceList {
 		}
 		if cells[5] != "" {
 			resource.ShortNames = strings.Split(cells[5], ",")
+		}
+		if cells[6] != "" {
+			resource.Verbs = metav1.Verbs{"list", cells[6]}
 		}
 		if len(lists) == 0 || lists[len(lists)-1].GroupVersion != cells[0] {
 			lists = append(lists, &metav1.APIResourceList{GroupVersion: cells[0]})

@@ -1,7 +1,6 @@
 package kinds_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +32,11 @@ func TestBuiltInResources(t *testing.T) {
 			if r.Group != "" || r.Version != "" {
 				kind = r.Group + "/" + r.Version + "/" + r.Kind
 			}
-			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", list.GroupVersion, r.Name, kind, scope, r.SingularName, strings.Join(r.ShortNames, ",")))
+			stored := ""
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") {
+				stored = "delete"
+			}
+			lines = append(lines, strings.Join([]string{list.GroupVersion, r.Name, kind, scope, r.SingularName, strings.Join(r.ShortNames, ","), stored}, "\t")+"\n")
 		}
 	}
 	slices.Sort(lines)

@@ -123,6 +123,25 @@ func (c *Catalogue) Add(lists ...*metav1.APIResourceList) {
 	}
 }
 
+// Define adds the served versions of a CustomResourceDefinition in place of what was known of its resource, and returns
+// them.
+func (c *Catalogue) Define(definition map[string]any) []*Resource {
+	lists := OfDefinition(definition)
+	var resource schema.GroupResource
+	c.mu.Lock()
+	for _, list := range lists {
+		version, _ := schema.ParseGroupVersion(list.GroupVersion)
+		resource = version.WithResource(list.APIResources[0].Name).GroupResource()
+		delete(c.byName, resource)
+		for _, item := range list.APIResources {
+			delete(c.mapped, version.WithResource(item.Name))
+		}
+	}
+	c.mu.Unlock()
+	c.Add(lists...)
+	return c.Find(resource.Group, resource.Resource)
+}
+
 // versionOf returns a resource in a version, or nil. The caller holds c.mu.
 func (c *Catalogue) versionOf(resource schema.GroupVersionResource) *Resource {
 	for _, known := range c.byName[resource.GroupResource()] {
@@ -208,6 +227,9 @@ func (c *Catalogue) Named(word string) []*Resource {
 		return r.Resource != word && (strings.ToLower(r.Kind.Kind) == word || slices.Contains(r.OtherNames, word))
 	})
 }
+
+// All returns all resources, in the order of their names.
+func (c *Catalogue) All() []*Resource { return c.where(func(*Resource) bool { return true }) }
 
 // where returns the resources that have a property, in the order of their names.
 func (c *Catalogue) where(has func(*Resource) bool) []*Resource {

@@ -195,7 +195,7 @@ func (k Kubeconfig) load() (*api.Config, error) {
 	}
 	if found == 0 {
 		if k.isInCluster() {
-			return inCluster()
+			return ofPod()
 		}
 		return nil, errors.New("the file does not exist; give one with --kubeconfig FILE or in KUBECONFIG")
 	}
@@ -212,8 +212,8 @@ func (k Kubeconfig) isInCluster() bool {
 	})
 }
 
-// inCluster returns a kubeconfig for the ServiceAccount of this pod.
-func inCluster() (*api.Config, error) {
+// ofPod returns a kubeconfig for the ServiceAccount of this pod.
+func ofPod() (*api.Config, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/owned"
-	"github.com/admissiontest/admissiontest/internal/relay"
 )
 
 // byService serves the Hooks through a Service in the cluster.
@@ -25,21 +24,24 @@ func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	through, err := relay.Start(ctx, relay.Options{
-		Config: c.config, Run: c.run, Image: reference, Hooks: hooks, Sources: c.transport.HookSources, Progress: c.progress,
-	})
+	through, err := newInCluster(c.config, c.run, reference, hooks)
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())
 	}
-	c.progress("webhooks by service, at " + through.Host())
+	through.sources = c.transport.HookSources
+	c.progress("starting the relay pod in namespace " + through.namespace)
+	if err := through.start(ctx); err != nil {
+		return nil, errors.Join(err, hooks.Close())
+	}
+	c.progress("webhooks by service, at " + through.host())
 	options := c.options(hooks)
-	options.Transport, options.ClientConfig, options.HooksErr, options.HookAddress = framework.TransportService, through.ClientConfig, through.Err, through.HookAddress()
+	options.Transport, options.ClientConfig, options.HooksErr, options.HookAddress = framework.TransportService, through.clientConfig, through.err, through.hookAddress()
 	opened, err := apiserver.New(ctx, options)
 	if err != nil {
-		return nil, errors.Join(err, through.Close(context.WithoutCancel(ctx)), hooks.Close())
+		return nil, errors.Join(err, through.close(context.WithoutCancel(ctx)), hooks.Close())
 	}
-	return &clusterTarget{Target: opened, relay: through, closers: []func(context.Context) error{
-		through.Close, func(context.Context) error { return hooks.Close() },
+	return &clusterTarget{Target: opened, closers: []func(context.Context) error{
+		through.close, func(context.Context) error { return hooks.Close() },
 	}}, nil
 }
 
@@ -62,11 +64,11 @@ func (c connection) image(ctx context.Context) (string, error) {
 
 // LoadImage builds the image and loads it into the nodes of a cluster.
 func LoadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (string, error) {
-	built, err := relay.BuildImage(ctx, relay.ImageOptions{Progress: progress})
+	built, err := BuildImage(ctx, ImageOptions{Progress: progress})
 	if err != nil {
 		return "", err
 	}
-	tag, err := relay.ImageTag(built)
+	tag, err := ImageTag(built)
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +78,7 @@ func LoadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	archive := filepath.Join(dir, "image.tar")
-	if err := relay.WriteImage(built, tag, archive); err != nil {
+	if err := WriteImage(built, tag, archive); err != nil {
 		return "", err
 	}
 	progress("loading image " + tag + " into kind cluster " + into.Name())

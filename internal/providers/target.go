@@ -9,7 +9,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -23,8 +22,6 @@ type clusterTarget struct {
 	// underTest is true if what is installed on the API server besides the run's own is under test: then the target has
 	// no Foreign.
 	underTest bool
-	// relay is the Service through which the API server calls the Hooks, or nil.
-	relay *relay.Service
 	// closers end what was started for the target, in their order, after it is closed.
 	closers []func(context.Context) error
 }
@@ -79,9 +76,6 @@ func (t *clusterTarget) strangers() hook.Strangers {
 	all := t.Strangers()
 	if t.server != nil {
 		all.Lost += t.server.Lost()
-	}
-	if t.relay != nil {
-		all.Lost += t.relay.LostConnections()
 	}
 	return all
 }

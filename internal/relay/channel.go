@@ -2,221 +2,147 @@ package relay
 
 import (
 	"context"
+	"crypto/subtle"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"strconv"
-	"strings"
+	"math"
+	"net"
+	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
-	constants "k8s.io/apimachinery/pkg/util/portforward"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/portforward"
-	"k8s.io/client-go/transport/spdy"
-
-	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/minor"
-	"github.com/admissiontest/admissiontest/internal/pause"
-	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
+	"github.com/libp2p/go-yamux/v5"
 )
 
-// redialLimit is the limit for the time without a channel. It includes a replacement of the
-// pod.
-const redialLimit = 45 * time.Second
+// TokenSize is the length of a token in bytes.
+const TokenSize = 64
 
-// backoff is the backoff between two attempts to open a channel.
-func backoff() wait.Backoff {
-	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 100, Cap: 2 * time.Second}
-}
+// greeting is sent before the token and names the protocol. welcome is the answer to both.
+const (
+	greeting = "admissiontest relay 3\n"
+	welcome  = "welcome\n"
+)
 
-// hold serves the channel. If it breaks, it opens another. It returns when ctx ends, or when
-// no channel can be opened.
-func (s *Service) hold(ctx context.Context, channel io.ReadWriteCloser) {
-	for {
-		s.setOpen(channel)
-		broke := tunnel.Serve(ctx, channel, tunnel.Hooks{Dial: s.dialHooks, Lost: s.noteLost})
-		s.setOpen(nil)
-		if ctx.Err() != nil {
-			return
-		}
-		limited, cancel := pause.WithTimeout(ctx, redialLimit)
-		opened, err := s.dialUntil(limited)
-		cancel()
-		if ctx.Err() != nil {
-			if opened != nil {
-				_ = opened.Close()
-			}
-			return
-		}
-		if err != nil {
-			s.mu.Lock()
-			s.lost = fmt.Errorf("hooks in the cluster: %w: the channel to the pod in namespace %s broke (%w) and cannot be opened again: %w", framework.ErrNoResponse, s.namespace, broke, err)
-			s.mu.Unlock()
-			s.options.Progress(s.lost.Error())
-			return
-		}
-		s.options.Progress("the channel to the relay pod broke and was opened again")
-		channel = opened
+// greetLimit is the limit for the greeting of a channel.
+const greetLimit = 10 * time.Second
+
+// ErrRefused means: the Relay does not accept the token.
+var ErrRefused = errors.New("the relay refuses the token")
+
+// Greet prepares a channel for Serve: it sends the token and waits for the answer of the Relay,
+// for at most ten seconds or until ctx ends. The error is an ErrRefused if the Relay closes
+// the channel.
+func Greet(ctx context.Context, channel io.ReadWriteCloser, token string) error {
+	if len(token) != TokenSize {
+		return fmt.Errorf("greet relay: the token has %d bytes, want %d", len(token), TokenSize)
 	}
-}
-
-func (s *Service) setOpen(channel io.Closer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open = channel
-}
-
-// cut breaks the channel, like a network failure. Tests use it.
-func (s *Service) cut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open != nil {
-		_ = s.open.Close()
+	ctx, cancel := context.WithTimeout(ctx, greetLimit)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = channel.Close() })()
+	answer := make([]byte, len(welcome))
+	_, err := io.WriteString(channel, greeting+token)
+	if err == nil {
+		_, err = io.ReadFull(channel, answer)
 	}
-}
-
-// dialUntil opens a channel to a ready pod. It retries until ctx ends, or until the Relay
-// refuses the token, which it will not accept later. The error is that of the last attempt.
-func (s *Service) dialUntil(ctx context.Context) (io.ReadWriteCloser, error) {
-	var opened io.ReadWriteCloser
-	var last error
-	err := backoff().DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		var err error
-		if opened, err = s.dialReady(ctx); err == nil {
-			return true, nil
-		}
-		if ctx.Err() == nil || last == nil { // an attempt that ctx ended does not have the reason
-			last = err
-		}
-		if errors.Is(err, tunnel.ErrRefused) {
-			return false, err
-		}
-		return false, nil
-	})
 	switch {
-	case err == nil:
-		return opened, nil
-	case last == nil:
-		return nil, fmt.Errorf("open channel: %w", err)
-	default:
-		return nil, fmt.Errorf("open channel: %w", last)
+	case ctx.Err() != nil:
+		return fmt.Errorf("greet relay: no answer: %w", context.Cause(ctx))
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("greet relay: %w", ErrRefused)
+	case err != nil:
+		return fmt.Errorf("greet relay: %w", err)
+	case string(answer) != welcome:
+		return fmt.Errorf("greet relay: got %q, want %q: another program uses the port", answer, welcome)
 	}
+	return nil
 }
 
-// dialReady opens a channel to the pod, if it is ready.
-func (s *Service) dialReady(ctx context.Context) (io.ReadWriteCloser, error) {
-	pod, err := s.pod(ctx)
-	if err != nil {
-		return nil, err
+// admit is the Relay's side of Greet: it reads and compares the token, and answers.
+func admit(channel net.Conn, token string) error {
+	if err := channel.SetDeadline(time.Now().Add(greetLimit)); err != nil {
+		return fmt.Errorf("admit channel: %w", err)
 	}
-	if pod == nil || !ready(pod) {
-		return nil, errors.New("no pod is ready")
+	received := make([]byte, len(greeting)+TokenSize)
+	if _, err := io.ReadFull(channel, received); err != nil {
+		return fmt.Errorf("admit channel: %w", err)
 	}
-	return s.dial(ctx, pod)
+	if subtle.ConstantTimeCompare(received, []byte(greeting+token)) != 1 {
+		return fmt.Errorf("admit channel: %w", ErrRefused)
+	}
+	if _, err := io.WriteString(channel, welcome); err != nil {
+		return fmt.Errorf("admit channel: %w", err)
+	}
+	return channel.SetDeadline(time.Time{})
 }
 
-// dial opens one channel to a pod.
-func (s *Service) dial(ctx context.Context, pod *corev1.Pod) (io.ReadWriteCloser, error) {
-	newer, older, err := s.dialers(pod)
+// multiplexing returns the settings of both sides. A dead channel is detected within seconds.
+func multiplexing() *yamux.Config {
+	config := yamux.DefaultConfig()
+	config.KeepAliveInterval = 5 * time.Second
+	config.ConnectionWriteTimeout = 10 * time.Second
+	config.AcceptBacklog = 1024
+	config.MaxIncomingStreams = math.MaxUint32 // the API server keeps a connection for each webhook
+	config.LogOutput = io.Discard              // errors are returned
+	return config
+}
+
+// carrier adapts a channel to yamux. It has no deadlines: yamux detects a dead channel by its
+// keep-alive.
+type carrier struct{ io.ReadWriteCloser }
+
+func (carrier) LocalAddr() net.Addr              { return nil }
+func (carrier) RemoteAddr() net.Addr             { return nil }
+func (carrier) SetDeadline(time.Time) error      { return nil }
+func (carrier) SetReadDeadline(time.Time) error  { return nil }
+func (carrier) SetWriteDeadline(time.Time) error { return nil }
+
+// Dial dials the port to which a connection was made.
+type Dial func(ctx context.Context, port int) (*net.TCPConn, error)
+
+// Serve accepts the connections that come through a channel, after Greet. For each it calls dial, and copies in both
+// directions. It returns an error when the channel breaks, dial fails or ctx ends; it closes the connections and the
+// channel first.
+func Serve(ctx context.Context, channel io.ReadWriteCloser, dial Dial) error {
+	session, err := yamux.Client(carrier{channel}, multiplexing(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("forward port of pod %s: %w", pod.Name, err)
+		return errors.Join(fmt.Errorf("serve channel: %w", err), channel.Close())
 	}
-	dialer := portforward.NewFallbackDialer(newer, older, func(err error) bool {
-		return minor.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	})
-	type result struct {
-		connection httpstream.Connection
-		err        error
-	}
-	results := make(chan result, 1)
-	go func() { // Dial has no context
-		connection, _, err := dialer.Dial(constants.PortForwardV1Name)
-		results <- result{connection, err}
-	}()
-	var dialled result
-	select {
-	case dialled = <-results:
-	case <-ctx.Done():
-		go func() {
-			if late := <-results; late.err == nil {
-				_ = late.connection.Close()
-			}
-		}()
-		return nil, fmt.Errorf("forward port of pod %s: %w", pod.Name, context.Cause(ctx))
-	}
-	if dialled.err != nil {
-		return nil, fmt.Errorf("forward port of pod %s: %w", pod.Name, dialled.err)
-	}
-	channel, err := forward(dialled.connection)
-	if err != nil {
-		return nil, fmt.Errorf("forward port of pod %s: %w", pod.Name, errors.Join(err, dialled.connection.Close()))
-	}
-	if err := tunnel.Greet(ctx, channel, s.token); err != nil {
-		_ = channel.Close()
-		if text := channel.remoteError(); text != "" {
-			return nil, fmt.Errorf("forward port of pod %s: %s", pod.Name, text)
+	ctx, end := context.WithCancelCause(ctx)
+	var streams sync.WaitGroup
+	defer streams.Wait()
+	defer end(nil)
+	defer func() { _ = session.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = session.Close() })()
+	for {
+		stream, err := session.Accept()
+		switch {
+		case err == nil:
+			streams.Go(func() {
+				if err := serveStream(ctx, stream, dial); err != nil {
+					end(err)
+				}
+			})
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		default:
+			return fmt.Errorf("serve channel: the channel broke: %w", err)
 		}
-		return nil, err
 	}
-	return channel, nil
 }
 
-// dialers return dialers for pods/portforward: by websocket, and by SPDY if the API server or
-// a proxy before it does not support websockets.
-func (s *Service) dialers(pod *corev1.Pod) (newer, older httpstream.Dialer, err error) {
-	address := s.core.RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
-	transport, upgrader, err := spdy.RoundTripperFor(s.options.Config)
+// serveStream forwards one connection. The error is that of dial.
+func serveStream(ctx context.Context, stream net.Conn, dial Dial) error {
+	defer func() { _ = stream.Close() }()
+	var number uint16
+	if err := binary.Read(stream, binary.BigEndian, &number); err != nil {
+		return nil //nolint:nilerr // the other end closed it, or Accept says why not
+	}
+	connection, err := dial(ctx, int(number))
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	// The transport would send the credentials to any address that a response redirects to.
-	direct := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	older = spdy.NewDialer(upgrader, direct, http.MethodPost, address)
-	newer, err = portforward.NewSPDYOverWebsocketDialer(address, s.options.Config)
-	return newer, older, err
-}
-
-// forwarded is a connection to a port of a pod.
-type forwarded struct {
-	httpstream.Stream // the data
-	connection        httpstream.Connection
-	errors            chan string // the content of the error stream, when it has ended
-}
-
-// forward opens a connection to the control port of the Relay.
-func forward(connection httpstream.Connection) (*forwarded, error) {
-	header := http.Header{}
-	header.Set(corev1.StreamType, corev1.StreamTypeError)
-	header.Set(corev1.PortHeader, strconv.Itoa(controlPort))
-	header.Set(corev1.PortForwardRequestIDHeader, "0")
-	errorStream, err := connection.CreateStream(header)
-	if err != nil {
-		return nil, fmt.Errorf("open error stream: %w", err)
-	}
-	_ = errorStream.Close() // nothing is written to it
-	f := &forwarded{connection: connection, errors: make(chan string, 1)}
-	go func() {
-		text, _ := io.ReadAll(io.LimitReader(errorStream, 4096))
-		f.errors <- strings.TrimSpace(string(text))
-		if len(text) > 0 { // the data stream does not end by itself
-			_ = connection.Close()
-		}
-	}()
-	header.Set(corev1.StreamType, corev1.StreamTypeData)
-	if f.Stream, err = connection.CreateStream(header); err != nil {
-		return nil, fmt.Errorf("open data stream: %w", err)
-	}
-	return f, nil
-}
-
-// remoteError returns the error that the other side reported, or "". Call it after Close.
-func (f *forwarded) remoteError() string { return <-f.errors }
-
-// Close closes the connection and all its streams.
-func (f *forwarded) Close() error {
-	_ = f.Stream.Reset()
-	return f.connection.Close()
+	defer context.AfterFunc(ctx, func() { reset(connection) })()
+	splice(connection, stream)
+	return nil
 }

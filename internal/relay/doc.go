@@ -1,31 +1,23 @@
-// Package relay forwards the webhook calls of an API server through a Service and a pod of
-// its cluster to the Hook server of this process. The API server need not reach this process.
+// Package relay forwards TCP connections from a pod to a process that the pod cannot reach. The program of the pod,
+// internal/relay/cmd/relay, is a [Relay]: it listens, and sends all connections through one channel. [Serve] accepts
+// them at the other end, in package providers.
 //
-//	hooks, err := hook.Start(ctx, hook.Options{})
-//	service, err := relay.Start(ctx, relay.Options{Config: config, Run: run, Image: image, Hooks: hooks})
-//	defer service.Close(ctx)
-//	target, err := apiserver.New(ctx, apiserver.Options{
-//		Config: config, Run: run, Hooks: hooks, ClientConfig: service.ClientConfig, HooksErr: service.Err,
-//	})
+//	API server ──TCP──▶ Relay ══channel══▶ Serve ──TCP──▶ Hook server
 //
-// The pod forwards each connection unchanged through one channel (pods/portforward) to this
-// process. See docs/adr/0003-hooks-inside-the-cluster.md.
+// The channel is any stream of bytes. It begins with a greeting and a token ([Greet] sends them, the Relay checks
+// them). After that it is yamux. For each connection the Relay opens a stream and writes the port of the connection,
+// two bytes. Then both directions are frames: four bytes of length and that many bytes. Two special lengths mean the
+// end and the reset of the connection. A reset of yamux's own would discard the bytes before it, with the port:
+// TestCallerGoesAway then waits for a connection that never comes.
 //
 // # Promise
 //
-//   - The Hook server of this process runs all scripts, Faults and barriers and has the
-//     recordings. TLS ends in it. The pod has no key, no access to the API and no state.
-//     BuildImage makes its image without Docker: the Go toolchain compiles one static binary, and this package writes the
-//     layer. The same source and toolchain give the same image, byte for byte.
-//   - All objects are in one namespace, which has the label apiserver.RunLabel and enforces the
-//     Pod Security Standard "restricted". If Start fails, it returns the reason within a
-//     minute and removes the namespace.
-//   - If the channel breaks, another is opened. Active calls fail; new calls wait. If no
-//     channel can be opened, Err returns the reason.
+// Bytes, the end of each direction and TCP resets are forwarded. Without the token there is no stream. If the channel
+// breaks, its connections are reset, and Serve says so. It also ends if a connection cannot be forwarded, because
+// other clients make too many. The next channel with the token replaces the one before. Connections to the control
+// port without the token do not keep a channel away.
 //
 // # Not promised
 //
-// There is one pod. If its node fails, the Hooks are not reachable until another pod is
-// scheduled. A NetworkPolicy that blocks the API server from pods in new namespaces also
-// blocks it from this pod.
+// The Relay neither reads nor changes the bytes. Encryption and authentication of the connections are up to both ends.
 package relay

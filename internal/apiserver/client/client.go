@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -78,9 +77,7 @@ func (c *Client) connect() (err error) {
 	if c.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.http); err != nil {
 		return err
 	}
-	partial := metadata.ConfigFor(c.config)
-	partial.AcceptContentTypes, partial.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON // its values are counted
-	c.metadata, err = metadata.NewForConfigAndClient(partial, c.http)
+	c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http)
 	return err
 }
 

@@ -285,7 +285,7 @@ func TestResources(t *testing.T) {
 	if _, err := r.Of(widget); !errors.Is(err, framework.ErrNotServed) || !strings.Contains(err.Error(), "(it serves example.com/v1 Widget)") {
 		t.Errorf("version that is not served: %v; want the one that is", err)
 	}
-	r.Know(&Resources{byKind: map[schema.GroupVersionKind]Resource{{Version: "v2", Kind: "Pots"}: {}}})
+	r.Know(NewResources(&metav1.APIResourceList{GroupVersion: "v2", APIResources: []metav1.APIResource{{Name: "pots", Kind: "Pots"}}}))
 	for kind, want := range map[schema.GroupVersionKind]string{
 		{Version: "v1", Kind: "Confgmap"}:                           `did you mean "ConfigMap"?`,
 		{Version: "v1", Kind: "configmap"}:                          `did you mean "ConfigMap"?`,

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
@@ -29,20 +31,16 @@ func Namespaces() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 }
 
-// Resources maps kinds to resources: what discovery returned, and the
-// CustomResourceDefinitions that were added since.
+// Resources has what an API server serves: what discovery returned, and the CustomResourceDefinitions that were added
+// since. It also knows what a run stores, and which API server serves what.
 type Resources struct {
-	mu     sync.RWMutex
-	byKind map[schema.GroupVersionKind]Resource
-	// namespaced is true for resources that live in namespaces.
-	namespaced map[schema.GroupResource]bool
-	// subresources are those that discovery returned, by resource. A resource that is not in
-	// it was added with a CustomResourceDefinition.
-	subresources map[schema.GroupVersionResource][]string
-	// withStatus has the resources of CustomResourceDefinitions that were added, and have a status.
-	withStatus map[schema.GroupVersionResource]bool
-	// known are kinds that other API servers serve: see Know.
-	known map[schema.GroupKind]Resource
+	served *kinds.Catalogue
+
+	mu sync.RWMutex
+	// others are kinds that other API servers serve: see Know.
+	others *kinds.Catalogue
+	// custom are the resources of AddCRD. Their subresources are for the API server to say.
+	custom map[schema.GroupResource]bool
 	// stored are the resources of which a run created objects: see AddStored.
 	stored map[schema.GroupVersionResource]Resource
 	// servers are the Services of the aggregated API servers, by what they serve.
@@ -51,66 +49,67 @@ type Resources struct {
 	unread []string
 }
 
-// NewResources returns Resources without any kind.
-func NewResources() *Resources {
-	return &Resources{
-		byKind: map[schema.GroupVersionKind]Resource{}, namespaced: map[schema.GroupResource]bool{},
-		subresources: map[schema.GroupVersionResource][]string{}, withStatus: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupKind]Resource{},
-		stored:  map[schema.GroupVersionResource]Resource{},
-		servers: map[schema.GroupVersion]string{},
+// NewResources returns the Resources of a discovery.
+func NewResources(lists ...*metav1.APIResourceList) *Resources {
+	r := &Resources{
+		served: kinds.NewCatalogue(nil), others: kinds.NewCatalogue(nil), custom: map[schema.GroupResource]bool{},
+		stored: map[schema.GroupVersionResource]Resource{}, servers: map[schema.GroupVersion]string{},
 	}
+	r.Add(lists...)
+	return r
 }
+
+// BuiltIn returns the resources of a kube-apiserver, without CustomResourceDefinitions.
+func BuiltIn() *Resources { return NewResources(kinds.BuiltIn()...) }
 
 // Know makes the kinds of other Resources known without serving them: one of these is not taken for
 // a misspelt kind.
 func (r *Resources) Know(others *Resources) {
-	others.mu.RLock()
-	kinds := maps.Clone(others.byKind)
-	others.mu.RUnlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for kind, resource := range kinds {
-		r.known[kind.GroupKind()] = resource
-	}
+	r.others = others.served
 }
 
 // Add adds a part of the result of discovery.
 func (r *Resources) Add(lists ...*metav1.APIResourceList) {
+	r.served.Add(lists...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, list := range lists {
-		groupVersion, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
-		}
-		if len(list.APIResources) == 0 {
-			r.unread = append(r.unread, groupVersion.Group)
-		}
-		for _, item := range list.APIResources {
-			if parent, subresource, is := strings.Cut(item.Name, "/"); is {
-				parent := groupVersion.WithResource(parent)
-				r.subresources[parent] = append(r.subresources[parent], subresource)
-				continue
-			}
-			found := Resource{
-				GroupVersionResource: groupVersion.WithResource(item.Name),
-				Namespaced:           item.Namespaced,
-				Deletable:            slices.Contains(item.Verbs, "list") && slices.Contains(item.Verbs, "delete"),
-			}
-			r.byKind[groupVersion.WithKind(item.Kind)] = found
-			r.namespaced[found.GroupResource()] = item.Namespaced
-			r.subresources[found.GroupVersionResource] = append(r.subresources[found.GroupVersionResource], "")
+		if version, err := schema.ParseGroupVersion(list.GroupVersion); err == nil && len(list.APIResources) == 0 {
+			r.unread = append(r.unread, version.Group)
 		}
 	}
 }
 
-// Kinds returns the kinds, sorted: "apps/v1 Deployment".
-func (r *Resources) Kinds() []string {
+// AddCRD adds the kinds of a CustomResourceDefinition and returns their resources.
+func (r *Resources) AddCRD(crd map[string]any) []Resource {
+	defined := r.served.Define(crd)
+	r.mu.Lock()
+	for _, one := range defined {
+		r.custom[one.GroupResource()] = true
+	}
+	r.mu.Unlock()
+	return r.all(defined)
+}
+
+// all returns resources of the catalogue.
+func (r *Resources) all(list []*kinds.Resource) []Resource {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	found := make([]Resource, len(list))
+	for i, one := range list {
+		deletable := r.custom[one.GroupResource()] || slices.Contains(one.Verbs, "list") && slices.Contains(one.Verbs, "delete")
+		found[i] = Resource{one.GroupVersionResource, one.Namespaced, deletable}
+	}
+	return found
+}
+
+// Kinds returns the kinds, sorted: "apps/v1 Deployment".
+func (r *Resources) Kinds() []string {
 	var names []string
-	for kind := range r.byKind {
-		names = append(names, kind.GroupVersion().String()+" "+kind.Kind)
+	for _, one := range r.served.All() {
+		names = append(names, one.GroupVersion().String()+" "+one.Kind.Kind)
 	}
 	slices.Sort(names)
 	return names
@@ -124,26 +123,21 @@ func (r *Resources) All() []metav1.APIResource {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var all []metav1.APIResource
-	served := map[schema.GroupResource]bool{}
-	for kind, one := range r.byKind {
-		served[one.GroupResource()] = true
-		found := metav1.APIResource{Group: one.Group, Version: one.Version, Kind: kind.Kind, Name: one.Resource, Namespaced: one.Namespaced}
-		subresources, discovered := r.subresources[one.GroupVersionResource]
-		if !discovered {
-			subresources = []string{"", "*"}
-		}
-		if r.withStatus[one.GroupVersionResource] {
-			subresources = append(subresources, "status")
+	for _, one := range r.served.All() {
+		subresources := append([]string{""}, one.Subresources...)
+		if r.custom[one.GroupResource()] {
+			subresources = append(subresources, "*")
 		}
 		for _, subresource := range subresources {
-			found.Name = strings.TrimSuffix(one.Resource+"/"+subresource, "/")
-			all = append(all, found)
+			all = append(all, metav1.APIResource{
+				Group: one.Group, Version: one.Version, Kind: one.Kind.Kind, Name: strings.TrimSuffix(one.Resource+"/"+subresource, "/"), Namespaced: one.Namespaced,
+			})
 		}
 	}
-	for _, one := range r.known {
-		if !served[one.GroupResource()] {
-			all = append(all, metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource, Namespaced: one.Namespaced})
-			all = append(all, metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource + "/*", Namespaced: one.Namespaced})
+	for _, one := range r.others.All() {
+		if len(r.served.Find(one.Group, one.Resource)) == 0 {
+			all = append(all, metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource, Namespaced: one.Namespaced},
+				metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource + "/*", Namespaced: one.Namespaced})
 		}
 	}
 	for _, group := range r.unread {
@@ -152,55 +146,37 @@ func (r *Resources) All() []metav1.APIResource {
 	return all
 }
 
-// AddCRD adds the kinds of a CustomResourceDefinition and returns their resources.
-func (r *Resources) AddCRD(crd map[string]any) []Resource {
-	group, _, _ := unstructured.NestedString(crd, "spec", "group")
-	plural, _, _ := unstructured.NestedString(crd, "spec", "names", "plural")
-	kind, _, _ := unstructured.NestedString(crd, "spec", "names", "kind")
-	scope, _, _ := unstructured.NestedString(crd, "spec", "scope")
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var added []Resource
-	for _, version := range servedVersions(crd) {
-		name, _ := version["name"].(string)
-		groupVersion := schema.GroupVersion{Group: group, Version: name}
-		res := Resource{GroupVersionResource: groupVersion.WithResource(plural), Namespaced: scope == "Namespaced", Deletable: true}
-		r.byKind[groupVersion.WithKind(kind)] = res
-		r.namespaced[res.GroupResource()] = res.Namespaced
-		delete(r.subresources, res.GroupVersionResource)
-		_, r.withStatus[res.GroupVersionResource], _ = unstructured.NestedMap(version, "subresources", "status")
-		added = append(added, res)
-	}
-	return added
-}
-
-func servedVersions(crd map[string]any) []map[string]any {
-	versions, _, _ := unstructured.NestedFieldNoCopy(crd, "spec", "versions")
-	list, _ := versions.([]any)
-	var served []map[string]any
-	for _, item := range list {
-		version, ok := item.(map[string]any)
-		if _, named := version["name"].(string); ok && named && version["served"] == true {
-			served = append(served, version)
-		}
-	}
-	return served
-}
-
 // Of returns the resource of a kind. The error is a framework.ErrNotServed if the API server does
 // not serve the kind, unless the kind seems to be misspelt: then it has a suggestion.
 func (r *Resources) Of(kind schema.GroupVersionKind) (Resource, error) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if found, ok := r.byKind[kind]; ok {
-		return found, nil
+	if found := r.served.Of(kind); found != nil {
+		return r.all([]*kinds.Resource{found})[0], nil
 	}
 	not := &framework.NotServedError{Name: kind.GroupVersion().String() + " " + kind.Kind}
-	if correct := r.correct(kind); correct != "" {
-		return Resource{}, fmt.Errorf("there is no kind %s in %s; did you mean %q?", kind.Kind, kind.GroupVersion(), correct)
+	var served, names []string
+	for _, one := range r.served.All() {
+		if one.Kind.GroupKind() == kind.GroupKind() {
+			served = append(served, one.GroupVersion().String()+" "+one.Kind.Kind)
+		}
+		if one.Group == kind.Group {
+			names = append(names, one.Kind.Kind)
+		}
 	}
-	if served := r.servedIn(kind.GroupKind()); len(served) > 0 {
+	if len(served) > 0 {
+		slices.Sort(served)
 		return Resource{}, fmt.Errorf("%w (it serves %s)", not, strings.Join(served, ", "))
+	}
+	r.mu.RLock()
+	others := r.others
+	r.mu.RUnlock()
+	for _, one := range others.All() {
+		if one.Group == kind.Group {
+			names = append(names, one.Kind.Kind)
+		}
+	}
+	slices.Sort(names)
+	if correct := suggest.Nearest(kind.Kind, names); correct != "" && others.OfGroupKind(kind.GroupKind()) == nil {
+		return Resource{}, fmt.Errorf("there is no kind %s in %s; did you mean %q?", kind.Kind, kind.GroupVersion(), correct)
 	}
 	return Resource{}, fmt.Errorf("%w (is its CustomResourceDefinition given?)", not)
 }
@@ -217,88 +193,31 @@ func (r *Resources) Resolve(request framework.Request) (Request, error) {
 	return Request{request, res}, err
 }
 
-// servedIn returns the versions in which a kind is served, sorted: "example.com/v1 Widget".
-func (r *Resources) servedIn(kind schema.GroupKind) []string {
-	var served []string
-	for one := range r.byKind {
-		if one.GroupKind() == kind {
-			served = append(served, one.GroupVersion().String()+" "+one.Kind)
-		}
-	}
-	slices.Sort(served)
-	return served
-}
-
-// correct returns the kind of the same group that a misspelt one stands for, or "". A kind that is
-// known is not misspelt.
-func (r *Resources) correct(kind schema.GroupVersionKind) string {
-	if _, ok := r.known[kind.GroupKind()]; ok {
-		return ""
-	}
-	var names []string
-	for served := range r.byKind {
-		if served.GroupKind() == kind.GroupKind() {
-			return "" // in another version
-		}
-		if served.Group == kind.Group {
-			names = append(names, served.Kind)
-		}
-	}
-	for known := range r.known {
-		if known.Group == kind.Group {
-			names = append(names, known.Kind)
-		}
-	}
-	slices.Sort(names)
-	return suggest.Nearest(kind.Kind, names)
-}
-
 // ServesSubresource returns an error if the API server does not serve a subresource: a
 // framework.ErrNotServed, unless the name seems to be misspelt. Whether a custom resource has one
 // is for its CustomResourceDefinition to say, and for the API server to answer.
 func (r *Resources) ServesSubresource(res Resource, subresource string) error {
 	r.mu.RLock()
-	defer r.mu.RUnlock()
-	served, discovered := r.subresources[res.GroupVersionResource]
-	if !discovered || slices.Contains(served, subresource) {
-		return nil
-	}
-	if correct := suggest.Nearest(subresource, served); correct != "" {
-		return fmt.Errorf("there is no subresource %s of %s; did you mean %q?", subresource, res.GroupResource(), correct)
-	}
-	return &framework.NotServedError{Name: res.GroupVersion().String() + " " + res.Resource + "/" + subresource}
-}
-
-// ObjectOf returns the Object with a Key. It is false if the API server does not serve the
-// resource.
-func (r *Resources) ObjectOf(key string) (Object, bool) {
-	parts := strings.Split(key, "/")
-	if len(parts) < 2 || len(parts) > 3 {
-		return Object{}, false
-	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, item := range r.byKind {
-		if item.GroupResource() == schema.ParseGroupResource(parts[0]) && item.Namespaced == (len(parts) == 3) {
-			o := Object{Resource: item, Name: parts[len(parts)-1]}
-			if item.Namespaced {
-				o.Namespace = parts[1]
-			}
-			return o, true
+	custom := r.custom[res.GroupResource()]
+	r.mu.RUnlock()
+	for _, one := range r.served.Find(res.Group, res.Resource) {
+		if custom || subresource == "" || one.Version != res.Version || slices.Contains(one.Subresources, subresource) {
+			continue
 		}
+		if correct := suggest.Nearest(subresource, one.Subresources); correct != "" {
+			return fmt.Errorf("there is no subresource %s of %s; did you mean %q?", subresource, res.GroupResource(), correct)
+		}
+		return &framework.NotServedError{Name: res.GroupVersion().String() + " " + res.Resource + "/" + subresource}
 	}
-	return Object{}, false
+	return nil
 }
 
 // AllNamespaced reports whether every resource that a rule names is known to live in
 // namespaces. Names can have a subresource ("pods/*"). A wildcard is not known to.
 func (r *Resources) AllNamespaced(groups, names []string) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
 	for _, group := range groups {
 		for _, name := range names {
-			name, _, _ = strings.Cut(name, "/")
-			if group == "*" || name == "*" || !r.namespaced[schema.GroupResource{Group: group, Resource: name}] {
+			if found := r.served.Find(group, name); len(found) == 0 || !found[0].Namespaced {
 				return false
 			}
 		}
@@ -306,15 +225,12 @@ func (r *Resources) AllNamespaced(groups, names []string) bool {
 	return true
 }
 
-// AddStored adds a resource of which a run creates objects. Deletable then returns it, whatever discovery says. It
-// reports whether the resource is new.
-func (r *Resources) AddStored(res Resource) bool {
+// AddStored adds a resource of which a run creates objects. Deletable then returns it, whatever discovery says.
+func (r *Resources) AddStored(res Resource) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, known := r.stored[res.GroupVersionResource]
 	res.Deletable = true
 	r.stored[res.GroupVersionResource] = res
-	return !known
 }
 
 // Stored returns the resources of AddStored of one scope.
@@ -325,58 +241,56 @@ func (r *Resources) Stored(namespaced bool) []Resource {
 }
 
 // Deletable returns every resource of one scope that the API server stores objects of, one version of each: the
-// resources of discovery and of AddStored.
+// resources of AddStored and of discovery.
 func (r *Resources) Deletable(namespaced bool) []Resource {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
 	seen := map[schema.GroupResource]bool{}
-	var found []Resource
-	add := func(item Resource) {
-		if item.Namespaced == namespaced && item.Deletable && !seen[item.GroupResource()] {
-			seen[item.GroupResource()] = true
-			found = append(found, item)
+	return slices.DeleteFunc(append(r.Stored(namespaced), r.all(r.served.All())...), func(item Resource) bool {
+		if item.Namespaced != namespaced || !item.Deletable || seen[item.GroupResource()] {
+			return true
 		}
-	}
-	for _, item := range r.stored {
-		add(item)
-	}
-	for _, item := range r.byKind {
-		add(item)
-	}
-	return found
+		seen[item.GroupResource()] = true
+		return false
+	})
 }
 
 // OtherVersions returns the resource in its other versions.
 func (r *Resources) OtherVersions(res Resource) []Resource {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	var found []Resource
-	for _, item := range r.byKind {
-		if item.GroupResource() == res.GroupResource() && item.Version != res.Version {
-			found = append(found, item)
-		}
-	}
-	return found
+	return slices.DeleteFunc(r.all(r.served.Find(res.Group, res.Resource)), func(item Resource) bool { return item.Version == res.Version })
 }
 
-// EquivalentResourcesFor implements runtime.EquivalentResourceMapper: it returns all versions of a resource.
-func (r *Resources) EquivalentResourcesFor(resource schema.GroupVersionResource, _ string) []schema.GroupVersionResource {
-	all := []schema.GroupVersionResource{resource}
-	for _, other := range r.OtherVersions(Resource{GroupVersionResource: resource}) {
-		all = append(all, other.GroupVersionResource)
-	}
-	return all
+// APIServices returns the kind that registers an aggregated API server.
+func APIServices() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
 }
 
-// KindFor implements runtime.EquivalentResourceMapper: for a subresource too, it returns the kind of the
-// resource.
-func (r *Resources) KindFor(resource schema.GroupVersionResource, _ string) schema.GroupVersionKind {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for kind, item := range r.byKind {
-		if item.GroupVersionResource == resource {
-			return kind
+// FindAggregated finds out which groups and versions other API servers serve, behind this one: those whose
+// APIService names a Service (https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/).
+// Discover comes first.
+func (c *Client) FindAggregated(ctx context.Context) error {
+	res, err := c.Resources.Of(APIServices())
+	if err != nil {
+		return nil //nolint:nilerr // without APIServices, the API server serves everything itself
+	}
+	list, err := c.ListObjects(ctx, res, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("find the aggregated API servers: %w", err)
+	}
+	c.Resources.mu.Lock()
+	defer c.Resources.mu.Unlock()
+	for _, item := range list.Items {
+		if service, found, _ := unstructured.NestedMap(item.Object, "spec", "service"); found {
+			group, _, _ := unstructured.NestedString(item.Object, "spec", "group")
+			version, _, _ := unstructured.NestedString(item.Object, "spec", "version")
+			c.Resources.servers[schema.GroupVersion{Group: group, Version: version}] = fmt.Sprintf("%v/%v", service["namespace"], service["name"])
 		}
 	}
-	return schema.GroupVersionKind{}
+	return nil
+}
+
+// Aggregated returns the Service of the aggregated API server that serves a group and version, "namespace/name",
+// or "" if the API server itself serves it.
+func (r *Resources) Aggregated(version schema.GroupVersion) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.servers[version]
 }

@@ -45,7 +45,7 @@ var errSentAgain = errors.New("the connection was closed without a response, and
 // is a framework.ErrNoResponse, unless ctx was cancelled, or a LimitError. The result has the audit ID and the
 // times also then.
 func (c *Client) Send(ctx context.Context, r HTTPRequest) (framework.Result, error) {
-	ctx, cancel := context.WithTimeout(withLimits(once(ctx), sentBytes, responseValues), requestTimeout)
+	ctx, cancel := context.WithTimeout(once(ctx), requestTimeout)
 	defer cancel()
 	result := framework.Result{AuditID: uuid.NewString()}
 	request := c.rest.Verb(r.Method).AbsPath(r.Path).MaxRetries(0)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
-	"github.com/admissiontest/admissiontest/internal/relay"
+	"github.com/admissiontest/admissiontest/internal/providers"
 )
 
 // imageFlags are the flags of the command image.
@@ -78,22 +78,18 @@ func (f *imageFlags) check() (string, error) {
 
 // image makes the image, writes and pushes it.
 func (a *app) image(ctx context.Context, f imageFlags, arch string) error {
-	options := relay.ImageOptions{Arch: arch, Progress: a.note}
-	if f.self {
-		options.Program = relay.ImageOfCommand
-	}
-	built, err := relay.BuildImage(ctx, options)
+	built, err := providers.BuildImage(ctx, providers.ImageOptions{Self: f.self, Arch: arch, Progress: a.note})
 	if err != nil {
 		return err
 	}
 	if f.tarball != "" {
 		tag := f.tag
 		if tag == "" {
-			if tag, err = relay.ImageTag(built); err != nil {
+			if tag, err = providers.ImageTag(built); err != nil {
 				return err
 			}
 		}
-		if err := relay.WriteImage(built, tag, f.tarball); err != nil {
+		if err := providers.WriteImage(built, tag, f.tarball); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(a.Stdout, tag); err != nil {
@@ -101,7 +97,7 @@ func (a *app) image(ctx context.Context, f imageFlags, arch string) error {
 		}
 	}
 	if f.push != "" {
-		pushed, err := relay.PushImage(ctx, built, f.push)
+		pushed, err := providers.PushImage(ctx, built, f.push)
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func (f *runFlags) contracts(ctx context.Context, options engine.Options, result
 	if len(tests) == 0 {
 		return nil
 	}
-	envtest := f.target.Envtest(func(string) {}, false) != nil
+	envtest := f.target.Name() == framework.TargetEnvtest
 	if envtest {
 		options.Progress.Stage("checking the contracts of PolicyTests")
 	}

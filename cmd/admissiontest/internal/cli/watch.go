@@ -16,7 +16,6 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/program"
-	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -37,7 +36,6 @@ type watchLoop struct {
 	// provider is made again when a plugin has changed. Nil means that it must be made. Envtest is the same, if
 	// it starts API servers on this machine.
 	provider target.Provider
-	envtest  *providers.Envtest
 	// opened are the files that scenarios were read from.
 	opened map[string]bool
 	// known has the content of each scenario when it was read the last time, by name.
@@ -50,12 +48,11 @@ type watchLoop struct {
 }
 
 // watch implements run --watch.
-func (a *app) watch(ctx context.Context, f *runFlags, args []string) (err error) {
+func (a *app) watch(ctx context.Context, f *runFlags, args []string) error {
 	w := &watchLoop{app: a, flags: f, args: args, pending: map[string]bool{}, due: map[string]bool{}, code: exit.Interrupted}
 	if err := w.check(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.closeProvider()) }()
 	for ctx.Err() == nil {
 		first := w.known == nil
 		w.round(ctx)
@@ -221,21 +218,8 @@ func (w *watchLoop) targets() target.Provider {
 	}
 	if w.provider == nil {
 		w.provider = w.flags.target.Provider(w.note, "", nil)
-		if w.envtest = w.flags.target.Envtest(w.note, true); w.envtest != nil {
-			w.provider = w.envtest
-		}
 	}
 	return w.provider
-}
-
-// closeProvider ends the API server that was started ahead.
-func (w *watchLoop) closeProvider() error {
-	before := w.envtest
-	w.provider, w.envtest = nil, nil
-	if before == nil {
-		return nil
-	}
-	return before.Close()
 }
 
 // set returns the files to watch.
@@ -272,9 +256,7 @@ func (w *watchLoop) set() fileSet {
 func (w *watchLoop) forAll(path string) bool {
 	within := func(folder string) bool { return below(resolved(folder), resolved(path)) }
 	if slices.Contains(goExtensions(), filepath.Ext(path)) && slices.ContainsFunc(w.pluginFolders(), within) {
-		if err := w.closeProvider(); err != nil {
-			w.note(err.Error())
-		}
+		w.provider = nil
 		return true
 	}
 	return slices.ContainsFunc(w.flags.install.Paths, within) || resolved(path) == resolved(w.programFile())

@@ -125,17 +125,11 @@ func (f *Target) Provider(progress func(string), logs string, failed func() bool
 			Transport: f.transport.options(), Logs: logs, Failed: failed, Progress: progress,
 		}
 	}
-	return f.Envtest(progress, false)
+	return providers.NewEnvtest(providers.EnvtestOptions{Assets: f.Assets.Options(progress), ObservePlugins: f.ObservePlugins, Progress: progress})
 }
 
-// Envtest returns the provider for --target envtest, or nil if that is not the target. Ahead is as in
-// providers.EnvtestOptions.
-func (f *Target) Envtest(progress func(string), ahead bool) *providers.Envtest {
-	if f.name != framework.TargetEnvtest {
-		return nil
-	}
-	return providers.NewEnvtest(providers.EnvtestOptions{Assets: f.Assets.Options(progress), ObservePlugins: f.ObservePlugins, Ahead: ahead, Progress: progress})
-}
+// Name returns the target: envtest, kind or kubeconfig.
+func (f *Target) Name() string { return f.name }
 
 // Args returns the flags that choose the same target in another command line.
 func (f *Target) Args(set *pflag.FlagSet) []string {

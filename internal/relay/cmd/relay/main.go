@@ -1,5 +1,5 @@
 // Relay is the program of the pod through which an API server reaches the Hooks of a run. It
-// forwards each connection unchanged to that run. Package internal/relay starts it; it is not
+// forwards each connection unchanged to that run. Package internal/providers starts it; it is not
 // for use by hand.
 //
 //	relay TOKEN-FILE CONTROL-ADDRESS HEALTH-ADDRESS ADDRESS...
@@ -13,7 +13,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
+	"github.com/admissiontest/admissiontest/internal/relay"
 )
 
 func main() {
@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("read token: %w", err)
 	}
-	listening, err := tunnel.Listen(tunnel.Options{
+	listening, err := relay.Listen(relay.Options{
 		Token: string(bytes.TrimSpace(token)), Control: args[1], Health: args[2], Ports: args[3:],
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package relay_test
+package providers_test
 
 import (
 	"archive/tar"
@@ -20,15 +20,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/admissiontest/admissiontest/internal/relay"
+	"github.com/admissiontest/admissiontest/internal/providers"
 )
 
 // most is the size that no image may exceed.
 const most = 25 << 20
 
-func build(t testing.TB, options relay.ImageOptions) v1.Image {
+func build(t testing.TB, options providers.ImageOptions) v1.Image {
 	t.Helper()
-	built, err := relay.BuildImage(t.Context(), options)
+	built, err := providers.BuildImage(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func build(t testing.TB, options relay.ImageOptions) v1.Image {
 }
 
 func TestBuild(t *testing.T) {
-	built := build(t, relay.ImageOptions{})
+	built := build(t, providers.ImageOptions{})
 	config, err := built.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -60,58 +60,13 @@ func TestBuild(t *testing.T) {
 	if needed, err := binary.ImportedLibraries(); len(needed) > 0 || err != nil || binary.Section(".interp") != nil {
 		t.Errorf("the binary is not static: it needs %v, error %v", needed, err)
 	}
-	again, err := relay.BuildImage(t.Context(), relay.ImageOptions{})
+	again, err := providers.BuildImage(t.Context(), providers.ImageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	one, _ := built.Digest()
 	if other, _ := again.Digest(); one != other {
 		t.Errorf("built twice, got %s and %s", one, other)
-	}
-}
-
-// Another program has its own image, with the name of its package.
-func TestBuildOfAnotherProgram(t *testing.T) {
-	dir := t.TempDir()
-	for name, content := range map[string]string{
-		"go.mod": "module example.com/Guard\n", "main.go": "package main\n\nimport _ \"embed\"\n\n//go:embed text\nvar text string\n\nfunc main() { print(text) }\n",
-		"text": "one", "library/library.go": "package library\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	options := relay.ImageOptions{Program: ".", Dir: dir}
-	built := build(t, options)
-	if diff := cmp.Diff([]string{"Guard"}, contents(t, built, filepath.Join(t.TempDir(), "program"))); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
-	config, err := built.ConfigFile()
-	if err != nil || len(config.Config.Entrypoint) != 1 || config.Config.Entrypoint[0] != "/Guard" || len(config.Config.Labels) > 0 {
-		t.Errorf("configuration: %+v, %v", config, err)
-	}
-	tag, err := relay.ImageTag(built)
-	if err != nil || !strings.HasPrefix(tag, "localhost/guard:") {
-		t.Errorf("Tag = %q, %v", tag, err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("other"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if other, err := relay.ImageTag(build(t, options)); err != nil || other == tag {
-		t.Errorf("with another embedded file: Tag = %q, %v; want another", other, err)
-	}
-	for program, want := range map[string]string{"./library": "want a program, package main", "./none": "none"} {
-		t.Run(program, func(t *testing.T) {
-			options.Program = program
-			if _, err := relay.BuildImage(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("Build of %s = %v; want a part %q", program, err, want)
-			}
-		})
 	}
 }
 
@@ -150,7 +105,7 @@ func TestOtherArchitecture(t *testing.T) {
 	}
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
-			built := build(t, relay.ImageOptions{Arch: arch})
+			built := build(t, providers.ImageOptions{Arch: arch})
 			if config, err := built.ConfigFile(); err != nil || config.Architecture != arch {
 				t.Errorf("got %v and %v, want %s", config, err, arch)
 			}
@@ -159,14 +114,14 @@ func TestOtherArchitecture(t *testing.T) {
 }
 
 func TestTarballAndTag(t *testing.T) {
-	built := build(t, relay.ImageOptions{})
-	tag, err := relay.ImageTag(built)
+	built := build(t, providers.ImageOptions{})
+	tag, err := providers.ImageTag(built)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "hooks.tar")
-	if err := relay.WriteImage(built, tag, path); err != nil {
+	if err := providers.WriteImage(built, tag, path); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
@@ -186,7 +141,7 @@ func TestTarballAndTag(t *testing.T) {
 	if other, _ := read.ConfigName(); one != other {
 		t.Errorf("read back %s, want %s", other, one)
 	}
-	if relay.WriteImage(built, "not a tag", path) == nil || relay.WriteImage(built, tag, filepath.Join(dir, "none", "x.tar")) == nil {
+	if providers.WriteImage(built, "not a tag", path) == nil || providers.WriteImage(built, tag, filepath.Join(dir, "none", "x.tar")) == nil {
 		t.Error("wrote to a bad tag or folder")
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
@@ -198,8 +153,8 @@ func TestPush(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	built := build(t, relay.ImageOptions{})
-	pushed, err := relay.PushImage(t.Context(), built, address+"/team/hooks:v1")
+	built := build(t, providers.ImageOptions{})
+	pushed, err := providers.PushImage(t.Context(), built, address+"/team/hooks:v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +176,7 @@ func TestPush(t *testing.T) {
 	}
 	for _, bad := range []string{"UPPER/x", "localhost:1/hooks:v1"} {
 		t.Run(bad, func(t *testing.T) {
-			if _, err := relay.PushImage(t.Context(), built, bad); err == nil || !strings.Contains(err.Error(), "push image") {
+			if _, err := providers.PushImage(t.Context(), built, bad); err == nil || !strings.Contains(err.Error(), "push image") {
 				t.Errorf("push to %s: got %v", bad, err)
 			}
 		})
@@ -229,9 +184,10 @@ func TestPush(t *testing.T) {
 }
 
 func TestNoToolchain(t *testing.T) {
-	_, err := relay.BuildImage(t.Context(), relay.ImageOptions{GoCommand: "no-such-go"})
-	if !errors.Is(err, relay.ErrNoToolchain) || !strings.Contains(err.Error(), "--hook-image") {
-		t.Errorf("got %v, want %v", err, relay.ErrNoToolchain)
+	t.Setenv("PATH", t.TempDir())
+	_, err := providers.BuildImage(t.Context(), providers.ImageOptions{})
+	if !errors.Is(err, providers.ErrNoToolchain) || !strings.Contains(err.Error(), "--hook-image") {
+		t.Errorf("got %v, want %v", err, providers.ErrNoToolchain)
 	}
 }
 
@@ -241,7 +197,8 @@ func TestOtherModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOPROXY", "off")
-	_, err := relay.BuildImage(t.Context(), relay.ImageOptions{Dir: dir})
+	t.Chdir(dir)
+	_, err := providers.BuildImage(t.Context(), providers.ImageOptions{})
 	if err == nil || !strings.Contains(err.Error(), "--hook-image") {
 		t.Errorf("got %v, want an error with what to do", err)
 	}
@@ -250,14 +207,7 @@ func TestOtherModule(t *testing.T) {
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := relay.BuildImage(ctx, relay.ImageOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := providers.BuildImage(ctx, providers.ImageOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
-}
-
-func BenchmarkBuildWarm(b *testing.B) {
-	build(b, relay.ImageOptions{})
-	for b.Loop() {
-		build(b, relay.ImageOptions{})
 	}
 }

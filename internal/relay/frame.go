@@ -1,4 +1,4 @@
-package tunnel
+package relay
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package tunnel_test
+package relay_test
 
 import (
 	"bytes"
@@ -9,30 +9,29 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
+	"github.com/admissiontest/admissiontest/internal/relay"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var token = strings.Repeat("t", tunnel.TokenSize) //nolint:gochecknoglobals // a constant that Go cannot write as one
+var token = strings.Repeat("t", relay.TokenSize) //nolint:gochecknoglobals // a constant that Go cannot write as one
 
 // started returns a running Relay with two ports.
 type started struct {
-	*tunnel.Relay
+	*relay.Relay
 	stop func() error
 }
 
-func start(t *testing.T, hold time.Duration) started {
+func start(t *testing.T) started {
 	t.Helper()
-	listening, err := tunnel.Listen(tunnel.Options{
-		Token: token, Control: "127.0.0.1:0", Ports: []string{"127.0.0.1:0", "127.0.0.1:0"}, Health: "127.0.0.1:0", Hold: hold,
+	listening, err := relay.Listen(relay.Options{
+		Token: token, Control: "127.0.0.1:0", Health: "127.0.0.1:0", Ports: []string{"127.0.0.1:0", "127.0.0.1:0"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +52,7 @@ func start(t *testing.T, hold time.Duration) started {
 func channel(t *testing.T, r started, token string) (net.Conn, error) {
 	t.Helper()
 	connection := dial(t, r.Control().String())
-	return connection, tunnel.Greet(t.Context(), connection, token)
+	return connection, relay.Greet(t.Context(), connection, token)
 }
 
 func dial(t testing.TB, address string) *net.TCPConn {
@@ -77,14 +76,6 @@ func dial(t testing.TB, address string) *net.TCPConn {
 // ends or the channel breaks.
 func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <-chan error) {
 	t.Helper()
-	connection, ended, _ := serveCounting(t, r, answer)
-	return connection, ended
-}
-
-// serveCounting is serve, and also returns the last number of lost connections that the Relay reported.
-func serveCounting(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <-chan error, *atomic.Int64) {
-	t.Helper()
-	lost := &atomic.Int64{}
 	connection, err := channel(t, r, token)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +91,7 @@ func serveCounting(t *testing.T, r started, answer func(*net.TCPConn, int)) (net
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- tunnel.Serve(ctx, connection, tunnel.Hooks{Lost: func(count int) { lost.Store(int64(count)) }, Dial: func(ctx context.Context, port int) (*net.TCPConn, error) {
+		ended <- relay.Serve(ctx, connection, func(ctx context.Context, port int) (*net.TCPConn, error) {
 			var dialer net.Dialer
 			dialed, err := dialer.DialContext(ctx, "tcp", listener.Addr().String())
 			if err != nil {
@@ -112,7 +103,7 @@ func serveCounting(t *testing.T, r started, answer func(*net.TCPConn, int)) (net
 			}
 			handlers.Go(func() { defer accepted.Close(); answer(accepted.(*net.TCPConn), port) })
 			return dialed.(*net.TCPConn), nil
-		}})
+		})
 		close(ended)
 	}()
 	t.Cleanup(func() {
@@ -122,13 +113,13 @@ func serveCounting(t *testing.T, r started, answer func(*net.TCPConn, int)) (net
 		listener.Close()
 		handlers.Wait()
 	})
-	return connection, ended, lost
+	return connection, ended
 }
 
 func echo(connection *net.TCPConn, _ int) { _, _ = io.Copy(connection, connection) }
 
 func TestConnectionsGoThrough(t *testing.T) {
-	r := start(t, 0)
+	r := start(t)
 	serve(t, r, echo)
 	said := make([]byte, 300<<10) // more than the window of a stream
 	_, _ = rand.Read(said)
@@ -150,7 +141,7 @@ func TestConnectionsGoThrough(t *testing.T) {
 }
 
 func TestThePortIsTold(t *testing.T) {
-	r := start(t, 0)
+	r := start(t)
 	ports := make(chan int, 2)
 	serve(t, r, func(_ *net.TCPConn, port int) { ports <- port })
 	for _, address := range r.Addresses() {
@@ -165,7 +156,7 @@ func TestThePortIsTold(t *testing.T) {
 
 // The end of a connection is forwarded as an end, and a reset as a reset.
 func TestResetIsNotAnEnd(t *testing.T) {
-	r := start(t, 0)
+	r := start(t)
 	serve(t, r, func(connection *net.TCPConn, _ int) {
 		_, _ = io.ReadFull(connection, make([]byte, 4))
 		_ = connection.SetLinger(0)
@@ -180,7 +171,7 @@ func TestResetIsNotAnEnd(t *testing.T) {
 func TestCallerGoesAway(t *testing.T) {
 	for name, linger := range map[string]int{"reset": 0, "end": -1} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, 0)
+			r := start(t)
 			seen := make(chan error, 1)
 			serve(t, r, func(connection *net.TCPConn, _ int) {
 				_, err := io.Copy(io.Discard, connection)
@@ -198,11 +189,11 @@ func TestCallerGoesAway(t *testing.T) {
 }
 
 func TestWrongToken(t *testing.T) {
-	r := start(t, 50*time.Millisecond)
-	for name, wrong := range map[string]string{"another": strings.Repeat("x", tunnel.TokenSize), "last byte": token[1:] + "x"} {
+	r := start(t)
+	for name, wrong := range map[string]string{"another": strings.Repeat("x", relay.TokenSize), "last byte": token[1:] + "x"} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := channel(t, r, wrong); !errors.Is(err, tunnel.ErrRefused) {
-				t.Errorf("got %v, want %v", err, tunnel.ErrRefused)
+			if _, err := channel(t, r, wrong); !errors.Is(err, relay.ErrRefused) {
+				t.Errorf("got %v, want %v", err, relay.ErrRefused)
 			}
 		})
 	}
@@ -212,15 +203,12 @@ func TestWrongToken(t *testing.T) {
 	stranger := dial(t, r.Control().String())
 	_, _ = stranger.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 20))
 	_, _ = io.ReadAll(stranger) // the relay closes it
-	// There is no channel, so a connection is reset.
-	if _, err := io.ReadAll(dial(t, r.Addresses()[0].String())); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("got %v, want a reset", err)
-	}
+	wantReset(t, r)             // there is no channel
 }
 
-// If a channel breaks, its connections are reset; the next channel forwards new ones.
+// If a channel breaks, its connections are reset, and so are new ones.
 func TestChannelBreaks(t *testing.T) {
-	r := start(t, 20*time.Second)
+	r := start(t)
 	first, ended := serve(t, r, echo)
 	carried := dial(t, r.Addresses()[0].String())
 	_, _ = carried.Write([]byte("ping"))
@@ -234,16 +222,25 @@ func TestChannelBreaks(t *testing.T) {
 	if _, err := io.ReadAll(carried); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("got %v, want a reset", err)
 	}
-	waiting := dial(t, r.Addresses()[0].String()) // for the next channel
-	_, _ = waiting.Write([]byte("pong"))
-	serve(t, r, echo)
-	if _, err := io.ReadFull(waiting, make([]byte, 4)); err != nil {
-		t.Errorf("a connection that waited for the channel: %v", err)
+	wantReset(t, r)
+}
+
+// wantReset fails the test unless a new connection is reset.
+func wantReset(t *testing.T, r started) {
+	t.Helper()
+	var dialer net.Dialer
+	caller, err := dialer.DialContext(t.Context(), "tcp", r.Addresses()[0].String())
+	if err == nil { // the reset can come before Dial returns
+		_, err = io.ReadAll(caller)
+		caller.Close()
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("got %v, want a reset", err)
 	}
 }
 
 func TestNewChannelTakesThePlaceOfTheOld(t *testing.T) {
-	r := start(t, 0)
+	r := start(t)
 	_, old := serve(t, r, echo)
 	serve(t, r, func(connection *net.TCPConn, _ int) { _, _ = connection.Write([]byte("new")) })
 	if err := <-old; err == nil {
@@ -254,34 +251,26 @@ func TestNewChannelTakesThePlaceOfTheOld(t *testing.T) {
 	}
 }
 
-func TestDialThatFailsResets(t *testing.T) {
-	r := start(t, 0)
+// A connection that cannot be forwarded ends the channel: what runs then says nothing.
+func TestDialThatFails(t *testing.T) {
+	r := start(t)
 	connection, err := channel(t, r, token)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	none := errors.New("none")
 	ended := make(chan error)
 	go func() {
-		ended <- tunnel.Serve(ctx, connection, tunnel.Hooks{Dial: func(context.Context, int) (*net.TCPConn, error) { return nil, errors.New("none") }})
+		ended <- relay.Serve(t.Context(), connection, func(context.Context, int) (*net.TCPConn, error) { return nil, none })
 	}()
-	var dialer net.Dialer
-	caller, err := dialer.DialContext(t.Context(), "tcp", r.Addresses()[0].String())
-	if err == nil { // the reset can come before Dial returns
-		_, err = io.ReadAll(caller)
-		caller.Close()
-	}
-	if !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("got %v, want a reset", err)
-	}
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
+	wantReset(t, r)
+	if err := <-ended; !errors.Is(err, none) {
+		t.Errorf("got %v, want %v", err, none)
 	}
 }
 
 func TestStopClosesAll(t *testing.T) {
-	r := start(t, 0)
+	r := start(t)
 	serve(t, r, echo)
 	connection := dial(t, r.Addresses()[0].String())
 	_, _ = connection.Write([]byte("ping"))
@@ -300,13 +289,14 @@ func TestListenErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	for name, options := range map[string]tunnel.Options{
+	for name, options := range map[string]relay.Options{
 		"want 64": {Token: "short", Control: "127.0.0.1:0"},
 		"address": {Token: token, Control: taken.Addr().String()},
-		"in use":  {Token: token, Control: "127.0.0.1:0", Ports: []string{"127.0.0.1:0", taken.Addr().String()}},
+		"listen:": {Token: token, Control: "127.0.0.1:0", Health: taken.Addr().String()},
+		"in use":  {Token: token, Control: "127.0.0.1:0", Health: "127.0.0.1:0", Ports: []string{"127.0.0.1:0", taken.Addr().String()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := tunnel.Listen(options); err == nil || !strings.Contains(err.Error(), name) {
+			if _, err := relay.Listen(options); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, want %q in it", err, name)
 			}
 		})

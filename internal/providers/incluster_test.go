@@ -1,0 +1,277 @@
+package providers
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	constants "k8s.io/apimachinery/pkg/util/portforward"
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
+	"github.com/admissiontest/admissiontest/internal/testserver"
+)
+
+// through returns an inCluster of run r1 that is not started.
+func through(t *testing.T, config *rest.Config) *inCluster {
+	t.Helper()
+	server, err := hook.Start(t.Context(), hook.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	s, err := newInCluster(config, "r1", "example.com/hooks:v1", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// object decodes the only object of a kind that an inCluster creates, or returns nil.
+func object[T any](t *testing.T, s *inCluster, kind string) *T {
+	t.Helper()
+	all, err := s.objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if one.GetLabels()[apiserver.RunLabel] != "r1" {
+			t.Errorf("%s has no label of the run", one.GetKind())
+		}
+		if one.GetKind() == kind {
+			typed := new(T)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(one.Object, typed, true); err != nil {
+				t.Fatal(err)
+			}
+			return typed
+		}
+	}
+	return nil
+}
+
+// An API server accepts the objects, and a Start that fails leaves nothing of them: without a kubelet the pod does not get ready.
+func TestObjects(t *testing.T) {
+	config := testserver.Config(t)
+	s := through(t, config)
+	s.sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
+	if err := s.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.clusterIP == "" {
+		t.Error("the Service has no address")
+	}
+	found, err := s.core.Namespaces().Get(t.Context(), s.namespace, metav1.GetOptions{})
+	if err != nil || found.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+		t.Errorf("got %v and %v, want Pod Security", found.Labels, err)
+	}
+	if err := s.core.Namespaces().Delete(t.Context(), s.namespace, metav1.DeleteOptions{}); err != nil { // no controller ends it
+		t.Error(err)
+	}
+	if err := through(t, config).create(t.Context()); err == nil || !strings.Contains(err.Error(), "create Namespace admissiontest-hooks-r1") {
+		t.Errorf("got %v, want an error that the namespace is there", err)
+	}
+}
+
+// If rights are missing, the error names them and nothing is created.
+func TestRightsOfService(t *testing.T) {
+	stranger := rest.CopyConfig(testserver.Config(t))
+	stranger.Impersonate = rest.ImpersonationConfig{UserName: "stranger"}
+	s := through(t, stranger)
+	s.sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
+	err := s.start(t.Context())
+	for _, part := range []string{"create namespaces, ", "create pods/portforward, ", "create networkpolicies.networking.k8s.io; nothing was created"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got %v, want %q in it", err, part)
+		}
+	}
+	err = through(t, &rest.Config{Host: "http://127.0.0.1:1"}).checkRights(t.Context())
+	if !errors.Is(err, framework.ErrNoResponse) {
+		t.Errorf("got %v, want %v", err, framework.ErrNoResponse)
+	}
+}
+
+// A NetworkPolicy admits the sources alone.
+func TestNetworkPolicy(t *testing.T) {
+	s := through(t, &rest.Config{})
+	if got := object[networkingv1.NetworkPolicy](t, s, "NetworkPolicy"); got != nil {
+		t.Errorf("without sources: got %v, want no NetworkPolicy", got)
+	}
+	s.sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/64")}
+	made := object[networkingv1.NetworkPolicy](t, s, "NetworkPolicy")
+	var blocks []string
+	for _, peer := range made.Spec.Ingress[0].From {
+		blocks = append(blocks, peer.IPBlock.CIDR)
+	}
+	if !slices.Equal(blocks, []string{"10.0.0.1/32", "fd00::/64"}) || made.Spec.PodSelector.MatchLabels[apiserver.RunLabel] != "r1" {
+		t.Errorf("got %v for %v, want the sources and the pod", blocks, made.Spec.PodSelector)
+	}
+	if health := made.Spec.Ingress[1]; len(health.From) > 0 || len(health.Ports) != 1 || health.Ports[0].Port.IntValue() != healthPort {
+		t.Errorf("got %v, want only the port for probes open for all", health)
+	}
+}
+
+// Each Fault of the connection has its own port.
+func TestClientConfig(t *testing.T) {
+	s := through(t, &rest.Config{})
+	ports := map[int64]bool{}
+	exposed := object[corev1.Service](t, s, "Service").Spec.Ports
+	args := object[corev1.Pod](t, s, "Pod").Spec.Containers[0].Args
+	for i, listener := range s.listeners {
+		endpoint, err := s.hooks.Register(hook.Hook{
+			Owner: "o", Configuration: "c", Webhook: "w" + string(listener.Fault), Phase: framework.Mutating,
+			Script: hook.Script{Replies: []hook.Reply{{Fault: listener.Fault}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.clientConfig(endpoint)
+		port := got["service"].(map[string]any)["port"].(int64)
+		want := map[string]any{
+			"service":  map[string]any{"namespace": "admissiontest-hooks-r1", "name": "hooks", "path": endpoint.Path, "port": port},
+			"caBundle": base64.StdEncoding.EncodeToString(endpoint.CABundle),
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("fault %q (-want +got):\n%s", listener.Fault, diff)
+		}
+		if ports[port] || int64(exposed[i].Port) != port || (listener.Fault == hook.NoFault) != (port == 443) {
+			t.Errorf("fault %q has port %d, the Service %d", listener.Fault, port, exposed[i].Port)
+		}
+		ports[port] = true
+		if slices.Contains(args, ":"+exposed[i].TargetPort.String()) == (listener.Fault == hook.Refused) {
+			t.Errorf("fault %q: the relay listens at %v", listener.Fault, args)
+		}
+		connection, err := s.dialHooks(t.Context(), exposed[i].TargetPort.IntValue())
+		if (err != nil) != (listener.Fault == hook.Refused) {
+			t.Errorf("fault %q: dial: %v", listener.Fault, err)
+		}
+		if err == nil {
+			connection.Close()
+		}
+	}
+	if _, err := s.dialHooks(t.Context(), 22); err == nil {
+		t.Error("dialled a port that the relay does not listen on")
+	}
+}
+
+// The pod has as few privileges as possible.
+func TestPodIsHarmless(t *testing.T) {
+	s := through(t, &rest.Config{})
+	whole := object[corev1.Pod](t, s, "Pod")
+	pod, container := whole.Spec, whole.Spec.Containers[0]
+	for what, good := range map[string]bool{
+		"no token of the API":      !*pod.AutomountServiceAccountToken,
+		"not root":                 *pod.SecurityContext.RunAsNonRoot && *pod.SecurityContext.RunAsUser == 65532,
+		"seccomp":                  pod.SecurityContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+		"nothing of the host":      !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
+		"read-only root":           *container.SecurityContext.ReadOnlyRootFilesystem,
+		"no escalation":            !*container.SecurityContext.AllowPrivilegeEscalation,
+		"no capability":            slices.Equal(container.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}),
+		"a probe":                  container.ReadinessProbe != nil,
+		"the program":              slices.Equal(container.Command, []string{entrypointOfRelay}),
+		"no token in the manifest": !strings.Contains(fmt.Sprint(whole), s.token),
+	} {
+		if !good {
+			t.Errorf("the pod lacks: %s", what)
+		}
+	}
+}
+
+func TestObstacles(t *testing.T) {
+	waiting := func(reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Image: "example.com/hooks:v1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+		}}}
+	}
+	unschedulable := corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}}
+	ended := corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, Reason: "Error", Message: "listen: in use"}},
+	}}}
+	tests := map[string]struct {
+		status corev1.PodStatus
+		says   []string // none: no obstacle
+		final  bool
+	}{
+		"nothing known":  {corev1.PodStatus{}, nil, false},
+		"being created":  {waiting("ContainerCreating", ""), nil, false},
+		"not scheduled":  {unschedulable, []string{"cannot be scheduled", "Insufficient cpu"}, false},
+		"pull":           {waiting("ErrImagePull", "manifest unknown"), []string{"example.com/hooks:v1", "cannot start", "manifest unknown"}, false},
+		"never":          {waiting("ErrImageNeverPull", "not present"), []string{"cannot start", "not present"}, true},
+		"bad name":       {waiting("InvalidImageName", "bad"), []string{"InvalidImageName"}, true},
+		"no such secret": {waiting("CreateContainerConfigError", "secret"), []string{"cannot start"}, false},
+		"ended":          {ended, []string{"failed", "exit code 7", "listen: in use"}, true},
+		"evicted":        {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "disk"}, []string{"Evicted", "disk"}, true},
+		"ready soon":     {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}, nil, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, final := obstacle(&corev1.Pod{Status: test.status})
+			if (got == "") != (test.says == nil) || final != test.final {
+				t.Errorf("got %q, final %t", got, final)
+			}
+			for _, part := range test.says {
+				if !strings.Contains(got, part) {
+					t.Errorf("got %q, want %q in it", got, part)
+				}
+			}
+		})
+	}
+}
+
+// If a websocket is refused, SPDY is tried.
+func TestFallsBackToSPDY(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	if _, err := through(t, &rest.Config{Host: server.URL}).dial(t.Context()); err == nil {
+		t.Error("a refusal is a connection")
+	}
+	const path = "/api/v1/namespaces/admissiontest-hooks-r1/pods/hooks/portforward"
+	if diff := cmp.Diff([]string{"GET " + path, "POST " + path}, asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+}
+
+// A node that answers the request for a port with a redirect does not get the credentials
+// sent elsewhere.
+func TestDialersFollowNoRedirect(t *testing.T) {
+	asked, elsewhere := 0, 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
+	defer other.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	newer, older, err := through(t, &rest.Config{Host: server.URL, BearerToken: "token-of-the-operator"}).dialers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dialer := range map[string]httpstream.Dialer{"websocket": newer, "SPDY": older} {
+		t.Run(name, func(t *testing.T) {
+			asked = 0
+			if _, _, err := dialer.Dial(constants.PortForwardV1Name); err == nil {
+				t.Error("a redirect is a connection")
+			}
+			if asked != 1 || elsewhere != 0 {
+				t.Errorf("%d requests to the API server, %d elsewhere; want 1 and none", asked, elsewhere)
+			}
+		})
+	}
+}
