@@ -3,15 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // measured is the result of one execution of the command.
@@ -50,26 +47,11 @@ func (b *bench) execute(ctx context.Context, args ...string) (measured, error) {
 		case err := <-done:
 			m.stdout, m.wall = stdout.Bytes(), time.Since(began)
 			if err != nil {
-				return m, fmt.Errorf("run %s %s: %w: %s%s", b.command, strings.Join(args, " "), err, stderr.Bytes(), failing(m.stdout))
+				return m, fmt.Errorf("run %s %s: %w: %s", b.command, strings.Join(args, " "), err, stderr.Bytes())
 			}
 			return m, nil
 		}
 	}
-}
-
-// failing lists the scenarios of a report that did not pass, for an error.
-func failing(stdout []byte) string {
-	var r report.Report
-	if json.Unmarshal(stdout, &r) != nil {
-		return ""
-	}
-	var text strings.Builder
-	for _, outcome := range r.Outcomes {
-		if outcome.Reason != "" {
-			_, _ = fmt.Fprintf(&text, "\n%s %s: %s", outcome.Verdict, outcome.Name, outcome.Reason)
-		}
-	}
-	return text.String()
 }
 
 // highWater returns VmHWM of a process in MiB, or 0 if it is not known.

@@ -48,8 +48,6 @@ var (
 	// ErrUnsupportedVersion means: Options.Version is older than the first version of Kubernetes
 	// that is supported.
 	ErrUnsupportedVersion = errors.New("the version is not supported")
-	// ErrNoSuchVersion means: Kubernetes has no such version.
-	ErrNoSuchVersion = errors.New("the Kubernetes version does not exist")
 	// ErrNoToolchain means: there is no Go toolchain to build with, or it is too old for
 	// the version.
 	ErrNoToolchain = errors.New("there is no usable Go toolchain")
@@ -98,11 +96,6 @@ type Options struct {
 	// Plugins are compiled into kube-apiserver. Dir and KUBEBUILDER_ASSETS are then only used for
 	// etcd. An empty Version means DefaultVersion.
 	Plugins []Plugin
-	// Cover are packages of Kubernetes, as patterns of `go build -coverpkg`, that are compiled with
-	// coverage into another kube-apiserver: it writes to the folder that the environment
-	// variable GOCOVERDIR names, when it ends. Only the part of the cache that has these servers is
-	// used, and nothing else uses it. Not together with Plugins.
-	Cover []string
 	// NoBuild makes Ensure fail with ErrNotFound instead of building.
 	NoBuild bool
 	// Progress receives one line for each event, and during long work about one line in

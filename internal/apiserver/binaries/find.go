@@ -77,9 +77,9 @@ func In(dir string) (Assets, error) {
 // List returns all usable assets, in the order of the folders, and in each folder from the
 // newest version to the oldest. If something is wrong with Options.Dir or
 // KUBEBUILDER_ASSETS, it returns an error together with the assets of the other folders.
-// Options.Version and Options.Cover are ignored.
+// Options.Version is ignored.
 func List(ctx context.Context, o Options) ([]Assets, error) {
-	o.Version, o.Cover = "", nil
+	o.Version = ""
 	j, err := newJob(o)
 	if err != nil {
 		return nil, err
@@ -109,9 +109,6 @@ type folder struct{ dir, source string }
 
 // given returns the directories that Options.Dir and KUBEBUILDER_ASSETS name.
 func (j *job) given() []folder {
-	if len(j.Cover) > 0 {
-		return nil
-	}
 	var folders []folder
 	if j.Dir != "" {
 		folders = append(folders, folder{j.Dir, SourceDir})
@@ -128,7 +125,7 @@ func (j *job) stores() []folder {
 	if j.noCache == nil {
 		folders = append(folders, folder{j.cache, SourceCache})
 	}
-	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil && len(j.Cover) == 0 {
+	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil {
 		folders = append(folders, folder{filepath.Join(dir, "k8s"), SourceSetupEnvtest})
 	}
 	return folders

@@ -44,12 +44,6 @@ func newJob(o Options) (*job, error) {
 	} else {
 		j.version, err = parseVersion(o.Version)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if len(o.Cover) > 0 && j.noCache == nil {
-		err = j.cover()
-	}
 	return j, err
 }
 
