@@ -140,6 +140,7 @@ func TestVersionConflicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, fake := moduleOf(t, "", "github.com/x/y@v9.9.9", "k8s.io/api@v0.37.2")
 			listed := strings.Replace(read(t, filepath.Join(dir, "list.json")), `"Version": "v0.37.2"`, test.module, 1)
+			listed = strings.ReplaceAll(listed, "/none", filepath.Join(dir, "go.mod"))
 			must(t, os.WriteFile(filepath.Join(dir, "list.json"), []byte(listed), 0o644))
 			o := Options{Plugins: []Plugin{{Package: dir}}, CacheDir: t.TempDir(), env: quiet(t), goCommand: fake}
 			_, err := Ensure(t.Context(), o)
