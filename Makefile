@@ -14,7 +14,11 @@ ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.13.3
 SYFT        := github.com/anchore/syft/cmd/syft@v1.42.0
-# Packages with concurrency are tested with the race detector, if there is a C compiler,
+# The packages whose tests start API servers: test-all tests them. Not the tests of whole runs in cmd/admissiontest, and not
+# packages of which hardly a test needs a server.
+SERVED       = $(filter-out ./cmd/admissiontest/ ./fakes/ ./framework/,$(addprefix ./,$(sort $(dir $(shell git grep -lE \
+  'internal/testserver"|framework/envtest"|providers\.NewEnvtest|conformance\.(Run|Options)|policy\.(Run|Check|Server)' -- '*_test.go' ':!examples' ':!reference' ':!hack/importers')))))
+# test-all tests packages with concurrency with the race detector, if there is a C compiler,
 # which it needs. The others are tested without, which is faster.
 RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./internal/engine/... ./framework/envtest/... ./internal/apiserver/... ./suites/...
 # These take minutes with the race detector, and are not about concurrency.
@@ -59,7 +63,7 @@ help: ## List all targets.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: all
-all: build lint test conformance ## Build, lint, test and run the conformance suite.
+all: build lint test test-all conformance ## Build, lint, run all tests and the conformance suite.
 
 .PHONY: build
 build: ## Build the command: bin/admissiontest, with the libraries of the newest supported Kubernetes.
@@ -70,10 +74,15 @@ test-assets: build ## Find kube-apiserver and etcd, or build them from Go module
 	$(BIN) assets build $(VERSIONFLAG)
 
 .PHONY: test
-test: test-assets ## Run all tests that do not need a kind cluster.
-	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
+test: test-assets ## Run the tests that need no API server, and the tests of whole runs.
+	$(call go-on,$(NEWEST)) test -timeout 30m -skip '$(SLOW)' $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED))") $(call since,$(NEWEST))
+
+.PHONY: test-all
+test-all: test-assets ## Run all tests that test does not run and that need no kind cluster; what is concurrent with the race detector.
+	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list $(SERVED) | grep -vxF "$$($(GO) list $(RACY))")
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(call since,$(NEWEST))
 	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./internal/apiserver/client ./suites/conformance
+	$(MAKE) test-reference test-examples
 
 .PHONY: test-reference
 test-reference: test-assets ## Run the contract suite on the plugins of Kubernetes, and the catalogue on other API servers: the nested modules of reference/.
