@@ -15,7 +15,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/internal/plugintrace"
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 	"github.com/admissiontest/admissiontest/internal/port"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -205,7 +205,7 @@ func decodeEvent(raw json.RawMessage) (*framework.Audit, error) {
 	if audit.Annotations == nil {
 		audit.Annotations = map[string]string{}
 	}
-	records, err := plugincall.Take(audit.Annotations)
+	records, err := kubeapiserver.Take(audit.Annotations)
 	if err != nil {
 		return nil, err
 	}

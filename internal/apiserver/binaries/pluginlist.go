@@ -237,7 +237,7 @@ func generate(packages []pluginPackage) string {
 		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s, Before: %q, After: %q, Last: %t, Off: %t},\n",
 			p.path, register, p.Before, p.After, p.Last, p.Off)
 	}
-	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/order\"\n)\n\nfunc packages() []order.Package {\n\treturn []order.Package{\n" +
+	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/kubeapiserver/observe\"\n)\n\nfunc packages() []observe.Package {\n\treturn []observe.Package{\n" +
 		list.String() + "\t}\n}\n"
 }
 

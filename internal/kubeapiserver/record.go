@@ -1,11 +1,10 @@
-// Package plugincall has the record of one call of an admission plugin. kube-apiserver writes records
-// as audit annotations of the request, and admissiontest reads them from the audit log.
-package plugincall
+package kubeapiserver
 
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -78,39 +77,17 @@ type Unhandled struct {
 // Take removes the records from the annotations of an audit event and returns them in the order
 // in which the calls began. Nested calls are not possible: a plugin does not call another one.
 func Take(annotations map[string]string) ([]Record, error) {
-	var keys []string
-	for key := range annotations {
-		if strings.HasPrefix(key, Prefix) {
-			keys = append(keys, key)
-		}
-	}
-	numbers := make(map[uint64]Record, len(keys))
-	order := make([]uint64, 0, len(keys))
-	for _, key := range keys {
-		number, err := strconv.ParseUint(strings.TrimPrefix(key, Prefix), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("read the record of a plugin's call: key %q has no number: %w", key, err)
+	var records []Record
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if !strings.HasPrefix(key, Prefix) {
+			continue
 		}
 		var r Record
 		if err := json.Unmarshal([]byte(annotations[key]), &r); err != nil {
 			return nil, fmt.Errorf("read the record of a plugin's call %s: %w", key, err)
 		}
-		numbers[number] = r
-		order = append(order, number)
+		records = append(records, r)
 		delete(annotations, key)
 	}
-	return inOrder(numbers, order), nil
-}
-
-func inOrder(numbers map[uint64]Record, order []uint64) []Record {
-	for i := 1; i < len(order); i++ { // insertion sort: a request has few records
-		for k := i; k > 0 && order[k] < order[k-1]; k-- {
-			order[k], order[k-1] = order[k-1], order[k]
-		}
-	}
-	records := make([]Record, 0, len(order))
-	for _, number := range order {
-		records = append(records, numbers[number])
-	}
-	return records
+	return records, nil
 }

@@ -1,4 +1,4 @@
-package order_test
+package observe_test
 
 import (
 	"io"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/order"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 )
 
 func registers(names ...string) func(*admission.Plugins) {
@@ -20,8 +20,8 @@ func registers(names ...string) func(*admission.Plugins) {
 	}
 }
 
-func server() *order.Server {
-	s := &order.Server{
+func server() *observe.Server {
+	s := &observe.Server{
 		Plugins: admission.NewPlugins(), Off: sets.New("First"),
 		Order: []string{"First", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "AlwaysDeny"},
 	}
@@ -31,14 +31,14 @@ func server() *order.Server {
 
 func TestAdd(t *testing.T) {
 	tests := map[string]struct {
-		one   order.Package
+		one   observe.Package
 		order string
 		off   bool
 	}{
 		"default": {order: "First Own MutatingAdmissionPolicy MutatingAdmissionWebhook AlwaysDeny"},
-		"before":  {one: order.Package{Before: "First"}, order: "Own First MutatingAdmissionPolicy MutatingAdmissionWebhook AlwaysDeny"},
-		"after":   {one: order.Package{After: "MutatingAdmissionWebhook"}, order: "First MutatingAdmissionPolicy MutatingAdmissionWebhook Own AlwaysDeny"},
-		"last":    {one: order.Package{Last: true, Off: true}, order: "First MutatingAdmissionPolicy MutatingAdmissionWebhook AlwaysDeny Own", off: true},
+		"before":  {one: observe.Package{Before: "First"}, order: "Own First MutatingAdmissionPolicy MutatingAdmissionWebhook AlwaysDeny"},
+		"after":   {one: observe.Package{After: "MutatingAdmissionWebhook"}, order: "First MutatingAdmissionPolicy MutatingAdmissionWebhook Own AlwaysDeny"},
+		"last":    {one: observe.Package{Last: true, Off: true}, order: "First MutatingAdmissionPolicy MutatingAdmissionWebhook AlwaysDeny Own", off: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAdd(t *testing.T) {
 			before := append([]string(nil), s.Order...)
 			given := s.Order
 			test.one.Path, test.one.Register = "example.com/own", registers("Own")
-			names, err := order.Add(s, []order.Package{test.one})
+			names, err := observe.Add(s, []observe.Package{test.one})
 			if err != nil || strings.Join(names["example.com/own"], " ") != "Own" {
 				t.Fatalf("Add = %v, %v", names, err)
 			}
@@ -68,25 +68,25 @@ func TestAdd(t *testing.T) {
 
 func TestAddFails(t *testing.T) {
 	tests := map[string]struct {
-		one  order.Package
+		one  observe.Package
 		says string
 	}{
-		"existing name": {order.Package{Register: registers("Own", "First")}, "has a plugin of that name"},
-		"no plugin":     {order.Package{Register: registers()}, "registers no plugin"},
-		"panic":         {order.Package{Register: func(*admission.Plugins) { panic("no plugins") }}, "function Register panicked at github.com/admissiontest/admissiontest/internal/kubeapiserver/order_test.TestAddFails.func1 (order_test.go:"},
-		"unknown place": {order.Package{Register: registers("Own"), Before: "Nowhere"}, "no plugin Nowhere"},
+		"existing name": {observe.Package{Register: registers("Own", "First")}, "has a plugin of that name"},
+		"no plugin":     {observe.Package{Register: registers()}, "registers no plugin"},
+		"panic":         {observe.Package{Register: func(*admission.Plugins) { panic("no plugins") }}, "function Register panicked at github.com/admissiontest/admissiontest/internal/kubeapiserver/observe_test.TestAddFails.func1 (order_test.go:"},
+		"unknown place": {observe.Package{Register: registers("Own"), Before: "Nowhere"}, "no plugin Nowhere"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.one.Path = "example.com/own"
-			_, err := order.Add(server(), []order.Package{test.one})
+			_, err := observe.Add(server(), []observe.Package{test.one})
 			if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "example.com/own") {
 				t.Errorf("Add = %v; want an error that says %q and names the package", err, test.says)
 			}
 		})
 	}
 	s := server()
-	_, err := order.Add(s, []order.Package{{Path: "a", Register: registers("Own")}, {Path: "b", Register: registers("Own")}})
+	_, err := observe.Add(s, []observe.Package{{Path: "a", Register: registers("Own")}, {Path: "b", Register: registers("Own")}})
 	if err == nil || !strings.Contains(err.Error(), "b") {
 		t.Errorf("two packages with the same plugin: %v; want an error", err)
 	}

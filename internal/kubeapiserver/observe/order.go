@@ -1,5 +1,4 @@
-// Package order adds the admission plugins of the user to the plugins of an API server.
-package order
+package observe
 
 import (
 	"errors"
@@ -9,8 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
-
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 )
 
 // firstOfTheEnd is the plugin before which Kubernetes puts new plugins
@@ -92,7 +89,7 @@ func add(s *Server, p Package) ([]string, error) {
 func (p Package) register(plugins *admission.Plugins) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			position, _ := observe.PanicPosition(p.Path)
+			position, _ := PanicPosition(p.Path)
 			err = fmt.Errorf("function Register panicked at %s: %v", position, cause)
 		}
 	}()
