@@ -48,6 +48,8 @@ var (
 	// ErrUnsupportedVersion means: Options.Version is older than the first version of Kubernetes
 	// that is supported.
 	ErrUnsupportedVersion = errors.New("the version is not supported")
+	// ErrNoSuchVersion means: Kubernetes has no such version.
+	ErrNoSuchVersion = errors.New("the Kubernetes version does not exist")
 	// ErrNoToolchain means: there is no Go toolchain to build with, or it is too old for
 	// the version.
 	ErrNoToolchain = errors.New("there is no usable Go toolchain")

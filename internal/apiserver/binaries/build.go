@@ -27,7 +27,7 @@ import (
 // ErrBadPlugin.
 //
 // Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are ignored, and Options.ObservePlugins is
-// set. The error is an ErrBadVersion, ErrNoToolchain, ErrNoModules, ErrBuild, or ErrDamaged if
+// set. The error is an ErrBadVersion, ErrNoToolchain, ErrNoModules, ErrNoSuchVersion, ErrBuild, or ErrDamaged if
 // the built programs do not run.
 func Build(ctx context.Context, o Options) (Assets, error) {
 	o.ObservePlugins = true
@@ -141,7 +141,22 @@ func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfi
 	if got.Error != "" && !errors.Is(err, ErrNoToolchain) {
 		err = errors.New(got.Error)
 	}
-	return nil, t.failed(ctx, p, ErrNoModules, fmt.Errorf("%w (versions that are known to work: %s)", err, strings.Join(testedVersions(), ", ")))
+	if p.version == t.job.version.tag() && ctx.Err() == nil && t.unknown(ctx, p, dir) {
+		return nil, fmt.Errorf("build %s %s: %w: the module proxy lists no such version; known to work: %s (%w)",
+			p.name, p.version, ErrNoSuchVersion, strings.Join(testedVersions(), ", "), err)
+	}
+	return nil, t.failed(ctx, p, ErrNoModules, err)
+}
+
+// unknown reports whether the module proxy answers and does not list the version. It does not
+// use the error of the download, whose text depends on the proxy.
+func (t *toolchain) unknown(ctx context.Context, p program, dir string) bool {
+	out, err := t.run(ctx, goCall{
+		dir: dir, doing: "listing the versions",
+		args: []string{"list", "-m", "-versions", "-f", "{{join .Versions \" \"}}", p.module},
+	})
+	known := strings.Fields(string(out))
+	return err == nil && len(known) > 0 && !slices.Contains(known, p.version)
 }
 
 // failed returns the error of a build. Unless the context ended, it includes Advice.

@@ -24,16 +24,21 @@ func TestBuildFailures(t *testing.T) {
 		says []string
 	}{
 		"proxy not reached": {
-			fake: fakeGo{download: noNetwork}, is: ErrNoModules,
+			fake: fakeGo{download: noNetwork, versions: "exit 1"}, is: ErrNoModules,
 			says: []string{"no such host", "three ways to get them", "--assets-dir", "setup-envtest", "GOPROXY"},
 		},
 		"no such version": {
-			fake: fakeGo{download: `echo '{"Error": "404 Not Found"}'; exit 1`}, is: ErrNoModules,
+			fake: fakeGo{download: `echo '{"Error": "404 Not Found"}'; exit 1`, versions: "echo v1.37.1"}, is: ErrNoSuchVersion,
 			says: []string{"1.37.2, 1.36.3, 1.35.4, 1.34.4", "404 Not Found"},
+		},
+		"version there, module refused": {
+			fake: fakeGo{download: `echo '{"Error": "checksum mismatch"}'; exit 1`, versions: "echo v3.6.8 v1.37.2"}, is: ErrNoModules,
+			says: []string{"checksum mismatch"},
 		},
 		"etcd not there": {
 			fake: fakeGo{
 				download: `case "$*" in *etcd*) echo '{"Error": "404 Not Found"}'; exit 1 ;; esac; echo "{\"GoMod\": \"$here/their.mod\"}"`,
+				versions: "echo v3.5.0",
 			},
 			is: ErrNoModules, says: []string{"etcd", "404 Not Found"},
 		},
@@ -63,7 +68,7 @@ func TestBuildFailures(t *testing.T) {
 			if !errors.Is(err, test.is) || !reflect.ValueOf(got).IsZero() {
 				t.Fatalf("Ensure = %v, %v; want %v", got, err, test.is)
 			}
-			for _, other := range []error{ErrNoModules, ErrNoToolchain, ErrBuild} {
+			for _, other := range []error{ErrNoModules, ErrNoSuchVersion, ErrNoToolchain, ErrBuild} {
 				if !errors.Is(other, test.is) && errors.Is(err, other) {
 					t.Errorf("it is %v as well", other)
 				}

@@ -51,6 +51,7 @@ func cachedIn(t testing.TB, cache string, v version) string {
 // fakeGo is a `go` with steps that are shell commands.
 type fakeGo struct {
 	download string // go mod download; the zero value finds the module
+	versions string // go list -m -versions
 	list     string // go list -deps
 	build    string // go build; "$out" is the file to write
 	env      string // go env
@@ -80,6 +81,7 @@ echo "$*" >>"$here/calls"
 env >"$here/env"
 case "$*" in
 "mod download "*) %s ;;
+"list -m "*) %s ;;
 "list -deps "*) %s ;;
 "env "*) %s ;;
 "build "*)
@@ -94,6 +96,7 @@ case "$*" in
 esac
 `, dir,
 		or(f.download, fmt.Sprintf("echo '{\"GoMod\": \"%s\"}'", mod)),
+		or(f.versions, "echo v1.37.1 v1.37.2"),
 		or(f.list, "echo a; echo b"),
 		or(f.env, "echo"),
 		or(f.build, makeProgram)))
