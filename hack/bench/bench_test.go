@@ -27,18 +27,6 @@ func TestMedian(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	for status, want := range map[string]float64{
-		"Name:\tadmissiontest\nVmPeak:\t 9999 kB\nVmHWM:\t   51200 kB\nVmRSS:\t 100 kB\n": 50,
-		"Name:\tkernel thread\n": 0,
-		"VmHWM:\n":               0,
-		"VmHWM: 1 MB\n":          0,
-	} {
-		t.Run(status, func(t *testing.T) {
-			if got := vmHWM(status); got != want {
-				t.Errorf("vmHWM(%q) = %g; want %g", status, got, want)
-			}
-		})
-	}
 	if _, err := os.Stat("/proc/self/status"); err == nil && highWater(os.Getpid()) < 1 {
 		t.Errorf("memory of this process = %g MiB; want at least 1", highWater(os.Getpid()))
 	}

@@ -3,7 +3,6 @@
 //	load       the command without an API server
 //	catalogue  the whole catalogue as the command runs it
 //	observed   the same on API servers that record the calls of their plugins
-//	watch      from a save to the verdict, with --watch
 //
 // # Promise
 //
@@ -72,7 +71,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	b := &bench{command: *command, assets: found, all: all, out: out}
 	b.print("kube-apiserver %s, %d scenarios", found.Version, len(all))
-	for _, measure := range []func(context.Context) error{b.loading, b.catalogue, b.observed, b.watch} {
+	for _, measure := range []func(context.Context) error{b.loading, b.catalogue, b.observed} {
 		if err := measure(ctx); err != nil {
 			return err
 		}

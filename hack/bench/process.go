@@ -54,23 +54,13 @@ func (b *bench) execute(ctx context.Context, args ...string) (measured, error) {
 	}
 }
 
-// highWater returns VmHWM of a process in MiB, or 0 if it is not known.
+// highWater returns the largest resident size of a process in MiB, VmHWM in /proc, or 0 if it is not known.
 func highWater(pid int) float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	return vmHWM(string(status))
-}
-
-// vmHWM returns VmHWM in /proc/PID/status in MiB, or 0 if it is not there.
-func vmHWM(status string) float64 {
-	for line := range strings.Lines(status) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			if fields := strings.Fields(rest); len(fields) == 2 && fields[1] == "kB" {
-				kib, _ := strconv.ParseFloat(fields[0], 64)
-				return kib / 1024
-			}
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
+			kib, _ := strconv.ParseFloat(fields[1], 64)
+			return kib / 1024
 		}
 	}
 	return 0

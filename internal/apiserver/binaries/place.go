@@ -97,17 +97,10 @@ func (j *job) getenv(name string) string {
 	return value
 }
 
-// SetupEnvtestDir returns the default directory of the store of setup-envtest. The error
+// setupEnvtestDir returns the default directory of the store of setup-envtest. The error
 // names the environment variable that is needed and not set.
-func SetupEnvtestDir() (string, error) { return setupEnvtestDir(runtime.GOOS, os.Getenv) }
-
 func setupEnvtestDir(goos string, getenv func(string) string) (string, error) {
 	switch goos {
-	case "windows":
-		if base := getenv("LocalAppData"); base != "" {
-			return filepath.Join(base, "kubebuilder-envtest"), nil
-		}
-		return "", errors.New("find the store of setup-envtest: LocalAppData is not set")
 	case "darwin", "ios":
 		if home := getenv("HOME"); home != "" {
 			return filepath.Join(home, "Library", "Application Support", "io.kubebuilder.envtest"), nil
