@@ -91,7 +91,7 @@ func TestSetupEnvtestDir(t *testing.T) {
 	get := func(name string) string { return env[name] }
 	none := func(string) string { return "" }
 	for goos, want := range map[string]string{
-		"linux": "/x/kubebuilder-envtest",
+		"linux":  "/x/kubebuilder-envtest",
 		"darwin": "/h/Library/Application Support/io.kubebuilder.envtest",
 	} {
 		t.Run(goos, func(t *testing.T) {
