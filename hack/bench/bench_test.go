@@ -6,25 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-func TestMedian(t *testing.T) {
-	values := []float64{5, 1, 3}
-	if got := median(values); got != 3 {
-		t.Errorf("median of %v = %g; want 3", values, got)
-	}
-	if diff := cmp.Diff([]float64{5, 1, 3}, values); diff != "" {
-		t.Errorf("median changed its argument:\n%s", diff)
-	}
-	if got := median([]float64{4, 1, 2, 3}); got != 3 {
-		t.Errorf("median of four = %g; want 3, the higher of the two in the middle", got)
-	}
-	if got := median(nil); got != 0 {
-		t.Errorf("median of nothing = %g; want 0", got)
-	}
-}
 
 func TestMemory(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err == nil && highWater(os.Getpid()) < 1 {

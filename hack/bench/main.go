@@ -43,7 +43,6 @@ func main() {
 type bench struct {
 	command string
 	assets  binaries.Assets
-	all     []scenario.Scenario
 	out     io.Writer
 	// catalogueSeconds is the time of the catalogue, for the difference to the observed one.
 	catalogueSeconds float64
@@ -69,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{command: *command, assets: found, all: all, out: out}
+	b := &bench{command: *command, assets: found, out: out}
 	b.print("kube-apiserver %s, %d scenarios", found.Version, len(all))
 	for _, measure := range []func(context.Context) error{b.loading, b.catalogue, b.observed} {
 		if err := measure(ctx); err != nil {
