@@ -76,11 +76,7 @@ func WriteModule(ctx context.Context, o Options, dir string) (arguments []string
 // a missing one is found early.
 func (t *toolchain) build(ctx context.Context, to dirs) error {
 	for _, p := range programsFor(t.job.version) {
-		source := filepath.Join(to.scratch, p.name)
-		if err := os.Mkdir(source, 0o755); err != nil {
-			return fmt.Errorf("make a temporary module: %w", err)
-		}
-		if err := t.prepare(ctx, p, source); err != nil {
+		if err := t.prepare(ctx, p, filepath.Join(to.scratch, p.name)); err != nil {
 			return err
 		}
 	}
@@ -119,6 +115,9 @@ func (t *toolchain) prepare(ctx context.Context, p program, dir string) error {
 
 // download downloads the module of a program and returns its go.mod.
 func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfile.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make a temporary module: %w", err)
+	}
 	empty, err := gomodule.Empty(temporaryPath)
 	if err != nil {
 		return nil, err

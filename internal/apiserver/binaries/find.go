@@ -67,10 +67,7 @@ func In(dir string) (Assets, error) {
 		}
 	}
 	found := Assets{Dir: dir, Source: SourceDir}
-	if m, err := readManifest(dir); err == nil {
-		found.Version, found.Plugins = m.Version, m.Plugins
-	}
-	found.ObservesPlugins, _ = observesPlugins(dir)
+	found.addManifest()
 	return found, nil
 }
 
@@ -179,8 +176,9 @@ func (j *job) inGiven(ctx context.Context, given folder) (Assets, error) {
 		return Assets{}, fmt.Errorf("use %s %s: %w: got %s, want %s; choose version %s, or unset %s",
 			given.source, dir, ErrWrongVersion, got, strings.TrimPrefix(j.Version, "v"), got, given.source)
 	}
-	observes, _ := observesPlugins(dir)
-	return Assets{Dir: dir, Version: got, Source: given.source, ObservesPlugins: observes}, nil
+	found := Assets{Dir: dir, Version: got, Source: given.source}
+	found.addManifest()
+	return found, nil
 }
 
 // inStore returns the assets of the version in a store. The error is ErrNotFound, an ErrUnsafe
@@ -200,8 +198,7 @@ func (j *job) inStore(ctx context.Context, store folder) (Assets, error) {
 	if err := check(ctx, dir, j.version); err != nil {
 		return found, err
 	}
-	var outdated bool
-	if found.ObservesPlugins, outdated = observesPlugins(dir); outdated && j.ObservePlugins && store.source == SourceCache {
+	if outdated := found.addManifest(); outdated && j.ObservePlugins && store.source == SourceCache {
 		return found, fmt.Errorf("%w: %s", errOutdated, dir)
 	}
 	return found, nil

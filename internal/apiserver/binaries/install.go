@@ -55,7 +55,7 @@ func (j *job) install(ctx context.Context, build func(context.Context, dirs) err
 	if err := j.makeInto(ctx, build); err != nil {
 		return Assets{}, err
 	}
-	return Assets{Dir: j.destination(), Version: string(j.version), Source: SourceBuilt, ObservesPlugins: true}, nil
+	return Assets{Dir: j.destination(), Version: string(j.version), Source: SourceBuilt, ObservesPlugins: true, Plugins: j.pluginNames}, nil
 }
 
 // makeInto calls build for a directory beside the destination and moves the programs into

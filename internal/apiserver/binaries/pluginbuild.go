@@ -5,9 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -57,37 +55,15 @@ func (j *job) withPlugins(ctx context.Context) (Assets, error) {
 	}
 	own := *j
 	own.cache, own.entry = filepath.Join(j.cacheRoot(), "plugins"), j.version.dirName()+"-"+key
-	if found, err := own.cachedServer(ctx); err == nil || j.NoBuild {
-		return found, err
+	found, err := own.inStore(ctx, folder{own.cache, SourceCache})
+	if err == nil {
+		return found, nil
 	}
-	own.removeOld()
-	made, err := own.install(ctx, func(ctx context.Context, to dirs) error {
-		return own.makeServer(ctx, j, packages, to)
-	})
-	if err != nil {
-		return Assets{}, err
-	}
-	return own.describe(made)
-}
-
-// cachedServer returns the server with plugins in the cache. The error is an ErrNotFound, an
-// ErrDamaged or an ErrUnsafe.
-func (j *job) cachedServer(ctx context.Context) (Assets, error) {
-	found, err := j.inStore(ctx, folder{j.cache, SourceCache})
-	if err != nil {
+	if j.NoBuild {
 		return Assets{}, fmt.Errorf("find control plane %s with plugins: %w", j.version, err)
 	}
-	return j.describe(found)
-}
-
-// describe adds the names of the plugins to assets.
-func (j *job) describe(found Assets) (Assets, error) {
-	m, err := readManifest(found.Dir)
-	if err != nil {
-		return Assets{}, err
-	}
-	found.Plugins = m.Plugins
-	return found, nil
+	own.removeOld()
+	return own.install(ctx, func(ctx context.Context, to dirs) error { return own.makeServer(ctx, j, packages, to) })
 }
 
 // makeServer builds a kube-apiserver with plugins, and copies etcd or builds it.
@@ -122,9 +98,6 @@ func names(packages []pluginPackage) string {
 // buildServer compiles kube-apiserver with the packages.
 func (t *toolchain) buildServer(ctx context.Context, p program, packages []pluginPackage, to dirs) error {
 	source := filepath.Join(to.scratch, p.name)
-	if err := os.Mkdir(source, 0o755); err != nil {
-		return fmt.Errorf("make a temporary module: %w", err)
-	}
 	original, err := t.download(ctx, p, source)
 	if err != nil {
 		return err
@@ -172,21 +145,11 @@ func addEtcd(ctx context.Context, plain *job, to dirs) error {
 	if err != nil {
 		return err
 	}
-	return copyFile(found.Etcd(), filepath.Join(to.out, etcdName))
-}
-
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return fmt.Errorf("copy etcd: %w", err)
+	text, err := os.ReadFile(found.Etcd())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(to.out, etcdName), text, 0o755) //nolint:gosec // it is a program
 	}
-	defer func() { _ = in.Close() }() // read only
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
 	if err != nil {
-		return fmt.Errorf("copy etcd: %w", err)
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("copy etcd: %w", err)
 	}
 	return nil
