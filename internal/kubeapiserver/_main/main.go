@@ -74,9 +74,9 @@ func decorate(o *genericoptions.AdmissionOptions, own map[string][]string) {
 	// decorator.
 	recorder := &observe.Recorder{OnlyReports: os.Getenv(kubeapiserver.Variable) == "", Out: os.Stderr}
 	for _, names := range own {
-		recobserve.Own = append(recobserve.Own, names...)
+		recorder.Own = append(recorder.Own, names...)
 	}
-	o.Decorators = append(admission.Decorators{admission.DecoratorFunc(recobserve.Decorate)}, o.Decorators...)
+	o.Decorators = append(admission.Decorators{admission.DecoratorFunc(recorder.Decorate)}, o.Decorators...)
 }
 
 // blame prints the position of a panic in a package with plugins of the user: in the factory of a plugin,
