@@ -39,8 +39,8 @@
 // An entry appears in the cache complete or not at all, even if its process is killed. Any
 // number of processes and goroutines can build at the same time: one works, the others wait
 // and use its result. When the context ends, all started processes are killed and their
-// files removed, at the latest by the next one that makes the same version, which also removes
-// those of a killed process.
+// files removed, at the latest by the next process that makes the same version, which also removes
+// the files of a killed process.
 //
 // In the cache and in the store of setup-envtest, the package checks owner and mode of each program
 // and of its directories, and does not execute what another user could have written. In the cache
