@@ -14,7 +14,11 @@ ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.13.3
 SYFT        := github.com/anchore/syft/cmd/syft@v1.42.0
-# Packages with concurrency are tested with the race detector, if there is a C compiler,
+# The packages whose tests start API servers: test-all tests them. Not the tests of whole runs in cmd/admissiontest, and not
+# packages of which hardly a test needs a server.
+SERVED       = $(filter-out ./cmd/admissiontest/ ./fakes/ ./framework/,$(addprefix ./,$(sort $(dir $(shell git grep -lE \
+  'internal/testserver"|framework/envtest"|providers\.NewEnvtest|conformance\.(Run|Options)|policy\.(Run|Check|Server)' -- '*_test.go' ':!examples' ':!reference' ':!hack/importers')))))
+# test-all tests packages with concurrency with the race detector, if there is a C compiler,
 # which it needs. The others are tested without, which is faster.
 RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./internal/engine/... ./framework/envtest/... ./internal/apiserver/... ./suites/...
 # These take minutes with the race detector, and are not about concurrency.
@@ -59,7 +63,7 @@ help: ## List all targets.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: all
-all: build lint test conformance ## Build, lint, test and run the conformance suite.
+all: build lint test test-all conformance ## Build, lint, run all tests and the conformance suite.
 
 .PHONY: build
 build: ## Build the command: bin/admissiontest, with the libraries of the newest supported Kubernetes.
@@ -70,10 +74,15 @@ test-assets: build ## Find kube-apiserver and etcd, or build them from Go module
 	$(BIN) assets build $(VERSIONFLAG)
 
 .PHONY: test
-test: test-assets ## Run all tests that do not need a kind cluster.
-	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
+test: test-assets ## Run the tests that need no API server, and the tests of whole runs.
+	$(call go-on,$(NEWEST)) test -timeout 30m -skip '$(SLOW)' $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED))") $(call since,$(NEWEST))
+
+.PHONY: test-all
+test-all: test-assets ## Run all tests that test does not run and that need no kind cluster; what is concurrent with the race detector.
+	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list $(SERVED) | grep -vxF "$$($(GO) list $(RACY))")
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(call since,$(NEWEST))
 	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./internal/apiserver/client ./suites/conformance
+	$(MAKE) test-reference test-examples
 
 .PHONY: test-reference
 test-reference: test-assets ## Run the contract suite on the plugins of Kubernetes, and the catalogue on other API servers: the nested modules of reference/.
@@ -196,7 +205,7 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 	$(BIN) run $(VERSIONFLAG) --report $(REPORTS) $(ARGS)
 
 .PHONY: bench
-bench: test-assets ## Measure how long the catalogue takes, and a bare client that does the same amount of work; the rules for webhooks; doctor; and mutants of a policy.
+bench: test-assets ## Measure how long the catalogue takes, and name the scenarios that do not pass; the rules for webhooks; doctor; and mutants of a policy.
 	$(GO) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
 	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkMutate -benchtime 3x ./internal/policymutants
@@ -211,7 +220,7 @@ reach: test-assets ## Compare package reach with a kube-apiserver: 5 sets of ran
 
 .PHONY: coverage
 coverage: build ## Measure which code of a kube-apiserver the catalogue runs, and write docs/coverage.md.
-	$(GO) run ./hack/coverage -command $(BIN) -data $(REPORTS)/coverage $(VERSIONFLAG) $(ARGS)
+	$(call go-on,$(NEWEST)) run ./hack/proof coverage -command $(BIN) -data $(REPORTS)/coverage $(VERSIONFLAG) $(ARGS)
 
 # For mutation: the number of mutants, the seed of the sample, and the beginning of the names of the files.
 MUTATION_N     ?= 20
@@ -220,7 +229,7 @@ MUTATION_FILES ?=
 
 .PHONY: mutation
 mutation: build ## Make MUTATION_N small changes in kube-apiserver, and test whether the catalogue detects them; run make coverage first.
-	$(call go-on,$(NEWEST)) run ./hack/mutation -command $(BIN) -n $(MUTATION_N) -seed $(MUTATION_SEED) -files "$(MUTATION_FILES)" $(VERSIONFLAG) $(ARGS)
+	$(call go-on,$(NEWEST)) run ./hack/proof mutation -command $(BIN) -n $(MUTATION_N) -seed $(MUTATION_SEED) -files "$(MUTATION_FILES)" $(VERSIONFLAG) $(ARGS)
 
 .PHONY: generate
 generate: ## Generate the descriptions in the JSON Schema.

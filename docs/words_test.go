@@ -29,7 +29,7 @@ func ownWords() []ownWord {
 	return []ownWord{
 		{regexp.MustCompile(`(?i)upstream`), []string{"framework/hook/", "internal/apiserver/install/"}, "upstream is the webhook behind a Hook"},
 		{regexp.MustCompile(`(?i)^places?$`), nil, "write position, field path, folder or index"},
-		{regexp.MustCompile(`^Records?$`), []string{"framework/hook/", "internal/target/", "internal/apiserver/sandbox.go", "internal/kubeapiserver/plugincall/", "suites/contract/internal/check/", "internal/engine/", "suites/conformance/internal/suitetest/"}, "a record is the call of a plugin, and Hooks record"},
+		{regexp.MustCompile(`^Records?$`), []string{"framework/hook/", "internal/target/", "internal/apiserver/sandbox.go", "internal/kubeapiserver/", "suites/contract/internal/check/", "internal/engine/", "suites/conformance/internal/suitetest/"}, "a record is the call of a plugin, and Hooks record"},
 		{regexp.MustCompile(`(?i)shipped`), []string{"internal/shipped/", "internal/engine/"}, "shipped is as the project ships it"},
 	}
 }

@@ -15,9 +15,9 @@ const module = "github.com/admissiontest/admissiontest"
 func layers() [][]string {
 	return [][]string{
 		{"docs", "internal/cel"},
-		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
+		{"internal/owned", "internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/apiserver/binaries", "internal/relay"},
-		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver"},
+		{"framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver"},
 		{"framework/internal/plugintrace", "internal/rule", "fakes/internal/informer"},
 		{
 			"framework/hook", "internal/apiserver/client", "framework/envtest", "internal/program", "framework/kind",
@@ -30,7 +30,7 @@ func layers() [][]string {
 		{"internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
 		{"internal/providers", "internal/e2e", "internal/policymutants", "suites/policy/internal/check"},
-		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
+		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/proof", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
 		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
@@ -63,15 +63,15 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
-		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
-		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "internal/cel", "internal/vary", "cmd/admissiontest/internal/cli", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
+		"k8s.io/client-go":               {", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", "suites/webhook/internal/check"},
+		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "internal/cel", "internal/vary", "cmd/admissiontest/internal/cli", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/providers", "cmd/admissiontest/internal/cli"},
-		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "hack/bench", "cmd/admissiontest/internal/cli"},
+		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "cmd/admissiontest/internal/cli"},
 		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		module + "/internal/apiserver/binaries": {
 			"framework/envtest", "internal/testserver",
-			"internal/providers", "suites/conformance", "suites/policy", "hack/bench", "hack/coverage", "hack/mutation", "hack/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
+			"internal/providers", "suites/conformance", "suites/policy", "hack/bench", "hack/proof", "hack/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
 		},
 		"github.com/stretchr/testify":            {},
 		"github.com/jstemmer/go-junit-report/v2": {"internal/report"},

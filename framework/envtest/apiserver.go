@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 	"github.com/admissiontest/admissiontest/internal/port"
 )
 
@@ -77,7 +77,7 @@ func (s *Server) configureAPIServer(server *envtest.APIServer, options Options, 
 	}
 	wrapped := program{name: APIServer, path: programs.KubeAPIServer(), dir: s.files()}
 	if options.ObservePlugins {
-		wrapped.variables = []string{plugincall.Variable + "=1"}
+		wrapped.variables = []string{kubeapiserver.Variable + "=1"}
 	}
 	if file, ok := flags[usersFlag]; ok { // controller-runtime sets it after this package
 		wrapped.arguments = []string{"--" + usersFlag + "=" + file}

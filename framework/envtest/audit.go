@@ -15,7 +15,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/internal/plugintrace"
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 	"github.com/admissiontest/admissiontest/internal/port"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -43,7 +43,8 @@ type Audit struct {
 // auditBatch is the limit of the body of one delivery, in bytes.
 const auditBatch = 256 << 20
 
-// auditPolicy does not use the group "*", which API servers before 1.36 refuse.
+// auditPolicy has two gaps: for the rule of connects, and for the level of the writes of configurations. It does not use
+// the group "*", which API servers before 1.36 refuse.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitManagedFields: true
@@ -52,37 +53,20 @@ rules:
 - level: None
   nonResourceURLs: ["*"]
 - level: None
-  verbs: [get, list, watch]
-- level: None
   users: ["system:apiserver"]
-- level: None
+%s- level: None
+  verbs: [get, list, watch]
+- level: %s
   resources: [{group: admissionregistration.k8s.io}, {group: apiextensions.k8s.io}, {group: coordination.k8s.io}]
 - level: Metadata
   resources: [{group: "", resources: [secrets]}]
 - level: RequestResponse
 `
 
-// observedPolicy is auditPolicy for a server that records the calls of plugins: it also logs
-// the metadata of writes of the configurations and of connects, which can be GET requests.
-const observedPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitManagedFields: true
-omitStages: [RequestReceived, ResponseStarted]
-rules:
-- level: None
-  nonResourceURLs: ["*"]
-- level: None
-  users: ["system:apiserver"]
-- level: Metadata
+// auditConnects is for a server that records the calls of plugins: connects can be GET requests.
+const auditConnects = `- level: Metadata
   verbs: [get]
   resources: [{group: "", resources: [pods/attach, pods/exec, pods/portforward, pods/proxy, services/proxy, nodes/proxy]}]
-- level: None
-  verbs: [get, list, watch]
-- level: Metadata
-  resources: [{group: admissionregistration.k8s.io}, {group: apiextensions.k8s.io}, {group: coordination.k8s.io}]
-- level: Metadata
-  resources: [{group: "", resources: [secrets]}]
-- level: RequestResponse
 `
 
 const auditConfig = `apiVersion: v1
@@ -108,12 +92,12 @@ func startAudit(folder string, observePlugins bool) (*Audit, error) {
 	}
 	go func() { _ = a.server.Serve(listener) }()
 	policy, config := filepath.Join(folder, "audit-policy.yaml"), filepath.Join(folder, "audit-sink.yaml")
-	rules := auditPolicy
+	connects, configurations := "", "None"
 	if observePlugins {
-		rules = observedPolicy
+		connects, configurations = auditConnects, "Metadata"
 	}
 	err = errors.Join(
-		os.WriteFile(policy, []byte(rules), 0o600),
+		os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, connects, configurations), 0o600),
 		os.WriteFile(config, fmt.Appendf(nil, auditConfig, listener.Addr(), secret), 0o600))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("write audit configuration: %w", err), a.close())
@@ -205,7 +189,7 @@ func decodeEvent(raw json.RawMessage) (*framework.Audit, error) {
 	if audit.Annotations == nil {
 		audit.Annotations = map[string]string{}
 	}
-	records, err := plugincall.Take(audit.Annotations)
+	records, err := kubeapiserver.Take(audit.Annotations)
 	if err != nil {
 		return nil, err
 	}

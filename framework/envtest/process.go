@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/internal/guard"
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 )
 
 // process is a server that runs.
@@ -103,7 +103,7 @@ const reportLimit = 3
 func (o *output) keepReports(data []byte) {
 	tail := o.Tail()
 	for line := range strings.Lines(tail[strings.LastIndex(tail, "\n")+1:] + string(data)) {
-		report, found := strings.CutPrefix(line, plugincall.ReportPrefix)
+		report, found := strings.CutPrefix(line, kubeapiserver.ReportPrefix)
 		if found && strings.HasSuffix(report, "\n") && len(o.reports) < reportLimit {
 			o.reports = append(o.reports, "plugin "+strings.TrimSpace(report))
 		}

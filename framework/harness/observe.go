@@ -13,7 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/internal/plugintrace"
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
@@ -106,9 +106,9 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 
 // records takes the records of the plugins of a chain from the audit annotations. If the caller's context has an
 // audit context, the annotations also have the records of earlier requests.
-func (o *observation) records(annotations map[string]string) ([]plugincall.Record, error) {
-	records, err := plugincall.Take(annotations)
-	return slices.DeleteFunc(records, func(r plugincall.Record) bool { return r.Started < o.started.UnixNano() }), err
+func (o *observation) records(annotations map[string]string) ([]kubeapiserver.Record, error) {
+	records, err := kubeapiserver.Take(annotations)
+	return slices.DeleteFunc(records, func(r kubeapiserver.Record) bool { return r.Started < o.started.UnixNano() }), err
 }
 
 // statusOf returns the Status that a client sees.

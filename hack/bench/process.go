@@ -3,15 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // measured is the result of one execution of the command.
@@ -50,45 +47,20 @@ func (b *bench) execute(ctx context.Context, args ...string) (measured, error) {
 		case err := <-done:
 			m.stdout, m.wall = stdout.Bytes(), time.Since(began)
 			if err != nil {
-				return m, fmt.Errorf("run %s %s: %w: %s%s", b.command, strings.Join(args, " "), err, stderr.Bytes(), failing(m.stdout))
+				return m, fmt.Errorf("run %s %s: %w: %s", b.command, strings.Join(args, " "), err, stderr.Bytes())
 			}
 			return m, nil
 		}
 	}
 }
 
-// failing lists the scenarios of a report that did not pass, for an error.
-func failing(stdout []byte) string {
-	var r report.Report
-	if json.Unmarshal(stdout, &r) != nil {
-		return ""
-	}
-	var text strings.Builder
-	for _, outcome := range r.Outcomes {
-		if outcome.Reason != "" {
-			_, _ = fmt.Fprintf(&text, "\n%s %s: %s", outcome.Verdict, outcome.Name, outcome.Reason)
-		}
-	}
-	return text.String()
-}
-
-// highWater returns VmHWM of a process in MiB, or 0 if it is not known.
+// highWater returns the largest resident size of a process in MiB, VmHWM in /proc, or 0 if it is not known.
 func highWater(pid int) float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	return vmHWM(string(status))
-}
-
-// vmHWM returns VmHWM in /proc/PID/status in MiB, or 0 if it is not there.
-func vmHWM(status string) float64 {
-	for line := range strings.Lines(status) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			if fields := strings.Fields(rest); len(fields) == 2 && fields[1] == "kB" {
-				kib, _ := strconv.ParseFloat(fields[0], 64)
-				return kib / 1024
-			}
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
+			kib, _ := strconv.ParseFloat(fields[1], 64)
+			return kib / 1024
 		}
 	}
 	return 0

@@ -259,28 +259,7 @@ func comparableFields(object map[string]any, name string) map[string]any {
 	for _, key := range []string{"clusterIP", "clusterIPs", "nodeName"} {
 		delete(spec, key)
 	}
-	dropTokens(spec)
 	return out
-}
-
-// dropTokens removes the names of volumes, since that of a token volume is random.
-func dropTokens(spec map[string]any) {
-	volumes, _ := spec["volumes"].([]any)
-	for _, item := range volumes {
-		if volume, ok := item.(map[string]any); ok {
-			delete(volume, "name")
-		}
-	}
-	containers, _ := spec["containers"].([]any)
-	for _, item := range containers {
-		container, _ := item.(map[string]any)
-		mounts, _ := container["volumeMounts"].([]any)
-		for _, item := range mounts {
-			if mount, ok := item.(map[string]any); ok {
-				delete(mount, "name")
-			}
-		}
-	}
 }
 
 // requestLimit is the limit of one request. It is longer than the timeout of any webhook.

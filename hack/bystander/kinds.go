@@ -19,8 +19,9 @@ func (k kind) object(name string) map[string]any {
 // kinds returns kinds that scenarios use. No controller changes the objects that it describes.
 func kinds() []kind {
 	pod := map[string]any{
-		"nodeSelector": map[string]any{"nowhere": "at-all"}, // so that it is not scheduled
-		"containers":   []any{map[string]any{"name": "c", "image": "example.com/none"}},
+		"nodeSelector":                 map[string]any{"nowhere": "at-all"}, // so that it is not scheduled
+		"automountServiceAccountToken": false,                               // the volume of a token has a random name
+		"containers":                   []any{map[string]any{"name": "c", "image": "example.com/none"}},
 	}
 	labels := map[string]any{"app": "a"}
 	return []kind{

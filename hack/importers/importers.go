@@ -44,24 +44,8 @@ func modules(ctx context.Context) (map[string]module, error) {
 	return found, nil
 }
 
-// Raised returns the libraries of Kubernetes, and controller-runtime, that are at another version in the build
-// of the working directory than a project requires: then admissiontest, which the build has too, raised them.
-func Raised(ctx context.Context, project string) ([]string, error) {
-	found, err := modules(ctx)
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(found[project].GoMod)
-	if err != nil {
-		return nil, fmt.Errorf("read the go.mod of %s: %w", project, err)
-	}
-	file, err := modfile.ParseLax(found[project].GoMod, text, nil)
-	if err != nil {
-		return nil, fmt.Errorf("parse the go.mod of %s: %w", project, err)
-	}
-	return raised(file, found), nil
-}
-
+// raised returns the libraries of Kubernetes, and controller-runtime, that are at another version in a build
+// than a project requires: then admissiontest, which the build has too, raised them.
 func raised(project *modfile.File, found map[string]module) []string {
 	var raised []string
 	for _, require := range project.Require {
@@ -91,12 +75,24 @@ func Files(t *testing.T, project string, paths ...string) []webhook.Manifest {
 	return all
 }
 
-// Versions checks that admissiontest raises no version of a project: see Raised.
+// Versions checks that admissiontest, which is in the build of the working directory too, raises no version of a library of
+// Kubernetes, or of controller-runtime, above that which a project requires.
 func Versions(t *testing.T, project string) {
 	t.Helper()
-	raised, err := Raised(t.Context(), project)
-	if err != nil || len(raised) > 0 {
-		t.Error(raised, err)
+	found, err := modules(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(found[project].GoMod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := modfile.ParseLax(found[project].GoMod, text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raised := raised(file, found); len(raised) > 0 {
+		t.Error(raised)
 	}
 }
 

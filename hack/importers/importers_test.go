@@ -35,10 +35,3 @@ require (
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
-
-// A project that is not a module of the build cannot be compared.
-func TestRaisedFails(t *testing.T) {
-	if got, err := Raised(t.Context(), "example.com/project"); err == nil {
-		t.Errorf("got %q, want an error", got)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -13,11 +12,10 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
-	"github.com/admissiontest/admissiontest/scenarios"
 )
 
 // judgedOnGeneric is the number of scenarios outside of scenarios/plugins that the generic control
-// plane must be judged by, when the test starts it. The others need kinds that it does not serve.
+// plane must be judged by. The others need kinds that it does not serve.
 const judgedOnGeneric = 296
 
 // leftOutOnGeneric are the scenarios that cannot run there or whose verdict varies, with the reason.
@@ -28,40 +26,22 @@ func leftOutOnGeneric() map[string]string {
 }
 
 // A second API server: nothing in the catalogue is an error there, and what it does not serve is
-// named. When the test starts it, scenarios with a server profile are left out: their flags and
+// named. Scenarios with a server profile are left out: their flags and
 // plugins are the plugins of kube-apiserver.
 func TestGenericControlPlane(t *testing.T) {
 	t.Parallel()
 	programs := testserver.Generic(t)
-	t.Run("started", func(t *testing.T) {
-		r := runOnGeneric(t, catalogue(t), providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries.Options{Dir: programs.Dir}}))
-		judged := 0
-		for _, outcome := range r.Outcomes {
-			if outcome.Area != "plugins" && (outcome.Verdict == framework.Pass || outcome.Verdict == framework.Fail) {
-				judged++
-			}
+	r := runOnGeneric(t, catalogue(t), providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries.Options{Dir: programs.Dir}}))
+	judged := 0
+	for _, outcome := range r.Outcomes {
+		if outcome.Area != "plugins" && (outcome.Verdict == framework.Pass || outcome.Verdict == framework.Fail) {
+			judged++
 		}
-		t.Logf("%d scenarios were judged outside of scenarios/plugins", judged)
-		if judged < judgedOnGeneric {
-			t.Errorf("%d scenarios were judged; want %d: use kinds that every API server serves", judged, judgedOnGeneric)
-		}
-	})
-	t.Run("running", func(t *testing.T) {
-		all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err := envtest.Start(t.Context(), envtest.Options{BinaryAssetsDirectory: programs.Dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := server.Stop(); err != nil {
-				t.Error(err)
-			}
-		}()
-		runOnGeneric(t, all, providers.RESTConfig{Config: server.Config})
-	})
+	}
+	t.Logf("%d scenarios were judged outside of scenarios/plugins", judged)
+	if judged < judgedOnGeneric {
+		t.Errorf("%d scenarios were judged; want %d: use kinds that every API server serves", judged, judgedOnGeneric)
+	}
 }
 
 // unsupportedOnGeneric are the reasons for which a scenario can be unsupported there.

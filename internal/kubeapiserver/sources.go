@@ -3,9 +3,10 @@
 // is compiled in a temporary module, because this module does not require k8s.io/kubernetes.
 //
 //   - _main is the main package. It needs k8s.io/kubernetes, so nothing here compiles it.
-//   - plugincall has the record of one call of a plugin. The client's side reads it.
-//   - observe writes records: it decorates the plugins.
-//   - order adds the plugins of the user to the order of the plugins.
+//   - Record is the record of one call of an admission plugin. kube-apiserver writes records as audit annotations
+//     of the request, and admissiontest reads them from the audit log.
+//   - observe writes records: it decorates the plugins. It also adds the plugins of the user to the order of the
+//     plugins.
 //
 // docs/adr/0008-plugins-in-kube-apiserver.md says why.
 package kubeapiserver
@@ -17,7 +18,7 @@ import (
 	"strings"
 )
 
-//go:embed _main/initializers.go _main/main.go _main/plugins.go plugincall/plugincall.go observe/changes.go observe/decorator.go observe/doc.go observe/report.go order/order.go
+//go:embed _main/initializers.go _main/main.go _main/plugins.go record.go observe/changes.go observe/decorator.go observe/doc.go observe/order.go observe/report.go
 var sources embed.FS
 
 // importPath is the import path of this package, in the sources.
@@ -28,18 +29,20 @@ const importPath = "github.com/admissiontest/admissiontest/internal/kubeapiserve
 // the whole program; otherwise, a file replaces plugins.go.
 func Sources(module string) (map[string]string, error) {
 	files := map[string]string{}
-	for _, folder := range []string{"_main", "plugincall", "observe", "order"} {
+	for folder, to := range map[string]string{"_main": "", ".": "kubeapiserver", "observe": "kubeapiserver/observe"} {
 		entries, err := sources.ReadDir(folder)
 		if err != nil {
 			return nil, fmt.Errorf("read the source of kube-apiserver: %w", err)
 		}
 		for _, entry := range entries {
+			if entry.IsDir() {
+				continue
+			}
 			text, err := sources.ReadFile(path.Join(folder, entry.Name()))
 			if err != nil {
 				return nil, fmt.Errorf("read the source of kube-apiserver: %w", err)
 			}
-			name := path.Join(strings.TrimPrefix(folder, "_main"), entry.Name())
-			files[name] = strings.ReplaceAll(string(text), importPath+"/", module+"/")
+			files[path.Join(to, entry.Name())] = strings.ReplaceAll(string(text), importPath, module+"/kubeapiserver")
 		}
 	}
 	return files, nil

@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 )
 
 // Trace returns the calls of plugins of one request, with those that did not take place
 // because a plugin does not handle the operation, at their positions.
-func Trace(records []plugincall.Record) framework.Trace {
+func Trace(records []kubeapiserver.Record) framework.Trace {
 	var calls framework.Trace
-	var waiting []plugincall.Unhandled // of the current pass
-	var last plugincall.Record
-	skip := func(before int, at plugincall.Record) {
+	var waiting []kubeapiserver.Unhandled // of the current pass
+	var last kubeapiserver.Record
+	skip := func(before int, at kubeapiserver.Record) {
 		for len(waiting) > 0 && waiting[0].Position < before {
 			calls = append(calls, unhandled(waiting[0].Plugin, at))
 			waiting = waiting[1:]
@@ -39,7 +39,7 @@ func Trace(records []plugincall.Record) framework.Trace {
 
 // endPass adds the plugins after the last call of a pass. A refusal or a panic ends a pass: the
 // plugins after it were not reached.
-func endPass(waiting *[]plugincall.Unhandled, last plugincall.Record, skip func(int, plugincall.Record)) {
+func endPass(waiting *[]kubeapiserver.Unhandled, last kubeapiserver.Record, skip func(int, kubeapiserver.Record)) {
 	if len(*waiting) == 0 || last.Panicked != "" || last.Refused != nil {
 		return
 	}
@@ -47,7 +47,7 @@ func endPass(waiting *[]plugincall.Unhandled, last plugincall.Record, skip func(
 	skip((*waiting)[len(*waiting)-1].Position+1, last)
 }
 
-func pluginCall(r plugincall.Record) framework.Call {
+func pluginCall(r kubeapiserver.Record) framework.Call {
 	started := time.Unix(0, r.Started)
 	call := framework.Call{
 		Phase: framework.Phase(r.Phase), Observed: true, Started: started, Finished: started.Add(r.Duration),
@@ -65,7 +65,7 @@ func pluginCall(r plugincall.Record) framework.Call {
 }
 
 // unhandled returns the call of a plugin that was not called, at the time of another call.
-func unhandled(name string, at plugincall.Record) framework.Call {
+func unhandled(name string, at kubeapiserver.Record) framework.Call {
 	at.Duration, at.Changed, at.More, at.NotComparable, at.Refused, at.Panicked = 0, nil, 0, "", nil, ""
 	call := pluginCall(at)
 	call.Plugin.Name, call.Plugin.Handled = name, false

@@ -98,11 +98,6 @@ type Options struct {
 	// Plugins are compiled into kube-apiserver. Dir and KUBEBUILDER_ASSETS are then only used for
 	// etcd. An empty Version means DefaultVersion.
 	Plugins []Plugin
-	// Cover are packages of Kubernetes, as patterns of `go build -coverpkg`, that are compiled with
-	// coverage into another kube-apiserver: it writes to the folder that the environment
-	// variable GOCOVERDIR names, when it ends. Only the part of the cache that has these servers is
-	// used, and nothing else uses it. Not together with Plugins.
-	Cover []string
 	// NoBuild makes Ensure fail with ErrNotFound instead of building.
 	NoBuild bool
 	// Progress receives one line for each event, and during long work about one line in

@@ -1,7 +1,6 @@
 package binaries
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,7 +48,7 @@ func (j *job) build(ctx context.Context) (Assets, error) {
 			return err
 		}
 		started := time.Now()
-		j.report("building the control plane %s%s from Go modules; the first time this takes about 6 minutes on 2 cores", j.version, j.covering())
+		j.report("building the control plane %s from Go modules; the first time this takes about 6 minutes on 2 cores", j.version)
 		if err := t.build(ctx, to); err != nil {
 			return err
 		}
@@ -58,60 +57,67 @@ func (j *job) build(ctx context.Context) (Assets, error) {
 	})
 }
 
+// WriteModule writes into a folder the module from which Build compiles kube-apiserver, downloads what it needs, and
+// returns arguments of `go build`. It is for tests of tests: does a suite notice a change of kube-apiserver?
+func WriteModule(ctx context.Context, o Options, dir string) (arguments []string, err error) {
+	j, err := newJob(o)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newToolchain(j, os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	p := programsFor(j.version)[0]
+	return p.arguments(), t.prepare(ctx, p, dir)
+}
+
 // build builds all programs. It downloads all modules before the first compilation, so that
 // a missing one is found early.
 func (t *toolchain) build(ctx context.Context, to dirs) error {
-	programs := programsFor(t.job.version)
-	counts := make([]int, len(programs))
-	for i, p := range programs {
-		source := filepath.Join(to.scratch, p.name)
-		if err := os.Mkdir(source, 0o755); err != nil {
-			return fmt.Errorf("make a temporary module: %w", err)
-		}
-		original, err := t.download(ctx, p, source)
-		if err != nil {
-			return err
-		}
-		if err := temporaryModule(source, p, original); err != nil {
-			return err
-		}
-		if p.main {
-			if err := writeMain(source); err != nil {
-				return err
-			}
-		}
-		if counts[i], err = t.resolve(ctx, p, source); err != nil {
+	for _, p := range programsFor(t.job.version) {
+		if err := t.prepare(ctx, p, filepath.Join(to.scratch, p.name)); err != nil {
 			return err
 		}
 	}
-	for i, p := range programs {
-		if err := t.compile(ctx, p, to, counts[i]); err != nil {
-			return err
+	for _, p := range programsFor(t.job.version) {
+		started := time.Now()
+		args := slices.Concat([]string{"build", "-v"}, p.arguments(), []string{"-o", filepath.Join(to.out, p.name), p.pkg})
+		_, err := t.run(ctx, goCall{dir: filepath.Join(to.scratch, p.name), doing: fmt.Sprintf("compiling %s %s", p.name, p.version), args: args})
+		if err != nil {
+			return t.failed(ctx, p, ErrBuild, err)
 		}
+		t.job.report("compiled %s %s in %s", p.name, p.version, elapsed(started))
 	}
 	return nil
 }
 
-// compile builds one program, which has the given number of packages.
-func (t *toolchain) compile(ctx context.Context, p program, to dirs, packages int) error {
-	started := time.Now()
-	args := []string{"build", "-v", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + p.flags), "-o", filepath.Join(to.out, p.name)}
-	if p.main {
-		args = append(args, t.job.coverFlags()...)
-	}
-	_, err := t.run(ctx, goCall{
-		dir: filepath.Join(to.scratch, p.name), total: packages,
-		doing: fmt.Sprintf("compiling %s %s", p.name, p.version), args: append(args, p.pkg),
-	})
+// prepare writes the temporary module of a program, and downloads all modules that it needs.
+func (t *toolchain) prepare(ctx context.Context, p program, dir string) error {
+	original, err := t.download(ctx, p, dir)
 	if err != nil {
-		return t.failed(ctx, p, ErrBuild, err)
+		return err
 	}
-	t.job.report("compiled %s %s in %s", p.name, p.version, elapsed(started))
+	if err := temporaryModule(dir, p, original); err != nil {
+		return err
+	}
+	if p.main {
+		if err := writeMain(dir); err != nil {
+			return err
+		}
+	}
+	doing := fmt.Sprintf("fetching the modules of %s %s", p.name, p.version)
+	if _, err = t.run(ctx, goCall{dir: dir, doing: doing, args: []string{"list", "-deps", p.pkg}}); err != nil {
+		return t.failed(ctx, p, ErrNoModules, err)
+	}
 	return nil
 }
 
 // download downloads the module of a program and returns its go.mod.
 func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfile.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make a temporary module: %w", err)
+	}
 	empty, err := gomodule.Empty(temporaryPath)
 	if err != nil {
 		return nil, err
@@ -150,18 +156,6 @@ func (t *toolchain) unknown(ctx context.Context, p program, dir string) bool {
 	})
 	known := strings.Fields(string(out))
 	return err == nil && len(known) > 0 && !slices.Contains(known, p.version)
-}
-
-// resolve downloads all modules that a program needs and returns the number of its packages.
-func (t *toolchain) resolve(ctx context.Context, p program, dir string) (int, error) {
-	out, err := t.run(ctx, goCall{
-		dir: dir, doing: fmt.Sprintf("fetching the modules of %s %s", p.name, p.version),
-		args: []string{"list", "-deps", p.pkg},
-	})
-	if err != nil {
-		return 0, t.failed(ctx, p, ErrNoModules, err)
-	}
-	return bytes.Count(out, []byte("\n")), nil
 }
 
 // failed returns the error of a build. Unless the context ended, it includes Advice.

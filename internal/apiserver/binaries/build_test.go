@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -27,9 +26,6 @@ func TestBuildFailures(t *testing.T) {
 		"proxy not reached": {
 			fake: fakeGo{download: noNetwork, versions: "exit 1"}, is: ErrNoModules,
 			says: []string{"no such host", "three ways to get them", "--assets-dir", "setup-envtest", "GOPROXY"},
-		},
-		"proxy that lists nothing": {
-			fake: fakeGo{download: noNetwork, versions: "echo"}, is: ErrNoModules, says: []string{"three ways to get them"},
 		},
 		"no such version": {
 			fake: fakeGo{download: `echo '{"Error": "404 Not Found"}'; exit 1`, versions: "echo v1.37.1"}, is: ErrNoSuchVersion,
@@ -172,7 +168,7 @@ func TestHeartbeats(t *testing.T) {
 	o := Options{CacheDir: t.TempDir(), Progress: p.add, env: quiet(t), heartbeat: time.Millisecond, goCommand: fake.write(t)}
 	ended := make(chan error, 1)
 	go func() { _, err := Build(ctx, o); ended <- err }()
-	p.await(t, ", 1 modules downloaded, 1 of at most 2 packages compiled")
+	p.await(t, ", 1 packages compiled")
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("Build = %v", err)
@@ -271,7 +267,7 @@ func TestKilledHelper(t *testing.T) {
 }
 
 func TestKilledBuilderLeavesNothingHalfMade(t *testing.T) {
-	h, p, cache := newHanging(t), newProgress(), t.TempDir()
+	h, cache := newHanging(t), t.TempDir()
 	helper := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledHelper$")
 	helper.Env = append(os.Environ(), "ASSETS_TEST_CACHE="+cache,
 		"ASSETS_TEST_GO="+fakeGo{build: `echo half >"$out"; ` + h.childless()}.write(t))
@@ -285,20 +281,17 @@ func TestKilledBuilderLeavesNothingHalfMade(t *testing.T) {
 	if err := helper.Wait(); err == nil {
 		t.Error("the helper was not killed")
 	}
-	if runtime.GOOS == "linux" { // other systems have no Pdeathsig
-		h.gone(t)
-	}
+	h.file.Close()
 	if left, err := filepath.Glob(filepath.Join(cache, "k8s", ".making-*")); err != nil || len(left) != 1 {
 		t.Fatalf("the killed builder left %q, %v; want one directory, or this test proves nothing", left, err)
 	}
-	o := Options{CacheDir: cache, Progress: p.add, env: quiet(t), goCommand: fakeGo{}.write(t)}
+	o := Options{CacheDir: cache, env: quiet(t), goCommand: fakeGo{}.write(t)}
 	if _, err := Find(t.Context(), o); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Find after the kill = %v; want ErrNotFound", err)
 	}
 	if got, err := Ensure(t.Context(), o); err != nil || got.Source != SourceBuilt {
 		t.Errorf("Ensure after the kill = %v, %v", got, err)
 	}
-	p.want(t, "removing a directory that a killed process left")
 	wantOnly(t, cache, version(DefaultVersion).dirName())
 }
 

@@ -39,17 +39,13 @@
 // An entry appears in the cache complete or not at all, even if its process is killed. Any
 // number of processes and goroutines can build at the same time: one works, the others wait
 // and use its result. When the context ends, all started processes are killed and their
-// files removed. The files of a killed process are removed by the next one that makes the
-// same version.
+// files removed, at the latest by the next process that makes the same version, which also removes
+// the files of a killed process.
 //
 // In the cache and in the store of setup-envtest, the package checks owner and mode of each program
 // and of its directories, and does not execute what another user could have written. In the cache
 // that is an error, which says what to do; an entry of the store is skipped. Places 1 and 2 are not
 // checked: the user named them.
-//
-// With Options.Cover, kube-apiserver is compiled with coverage. It is only
-// in a separate part of the cache, Options.CacheDir/coverage. It is never returned without
-// Options.Cover.
 //
 // # Not promised
 //

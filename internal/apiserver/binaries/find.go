@@ -67,19 +67,16 @@ func In(dir string) (Assets, error) {
 		}
 	}
 	found := Assets{Dir: dir, Source: SourceDir}
-	if m, err := readManifest(dir); err == nil {
-		found.Version, found.Plugins = m.Version, m.Plugins
-	}
-	found.ObservesPlugins, _ = observesPlugins(dir)
+	found.addManifest()
 	return found, nil
 }
 
 // List returns all usable assets, in the order of the folders, and in each folder from the
 // newest version to the oldest. If something is wrong with Options.Dir or
 // KUBEBUILDER_ASSETS, it returns an error together with the assets of the other folders.
-// Options.Version and Options.Cover are ignored.
+// Options.Version is ignored.
 func List(ctx context.Context, o Options) ([]Assets, error) {
-	o.Version, o.Cover = "", nil
+	o.Version = ""
 	j, err := newJob(o)
 	if err != nil {
 		return nil, err
@@ -109,9 +106,6 @@ type folder struct{ dir, source string }
 
 // given returns the directories that Options.Dir and KUBEBUILDER_ASSETS name.
 func (j *job) given() []folder {
-	if len(j.Cover) > 0 {
-		return nil
-	}
 	var folders []folder
 	if j.Dir != "" {
 		folders = append(folders, folder{j.Dir, SourceDir})
@@ -128,7 +122,7 @@ func (j *job) stores() []folder {
 	if j.noCache == nil {
 		folders = append(folders, folder{j.cache, SourceCache})
 	}
-	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil && len(j.Cover) == 0 {
+	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil {
 		folders = append(folders, folder{filepath.Join(dir, "k8s"), SourceSetupEnvtest})
 	}
 	return folders
@@ -182,8 +176,9 @@ func (j *job) inGiven(ctx context.Context, given folder) (Assets, error) {
 		return Assets{}, fmt.Errorf("use %s %s: %w: got %s, want %s; choose version %s, or unset %s",
 			given.source, dir, ErrWrongVersion, got, strings.TrimPrefix(j.Version, "v"), got, given.source)
 	}
-	observes, _ := observesPlugins(dir)
-	return Assets{Dir: dir, Version: got, Source: given.source, ObservesPlugins: observes}, nil
+	found := Assets{Dir: dir, Version: got, Source: given.source}
+	found.addManifest()
+	return found, nil
 }
 
 // inStore returns the assets of the version in a store. The error is ErrNotFound, an ErrUnsafe
@@ -203,8 +198,7 @@ func (j *job) inStore(ctx context.Context, store folder) (Assets, error) {
 	if err := check(ctx, dir, j.version); err != nil {
 		return found, err
 	}
-	var outdated bool
-	if found.ObservesPlugins, outdated = observesPlugins(dir); outdated && j.ObservePlugins && store.source == SourceCache {
+	if outdated := found.addManifest(); outdated && j.ObservePlugins && store.source == SourceCache {
 		return found, fmt.Errorf("%w: %s", errOutdated, dir)
 	}
 	return found, nil

@@ -87,11 +87,11 @@ func TestDirNameRoundTrip(t *testing.T) {
 }
 
 func TestSetupEnvtestDir(t *testing.T) {
-	env := map[string]string{"HOME": "/h", "XDG_DATA_HOME": "/x", "LocalAppData": "/l"}
+	env := map[string]string{"HOME": "/h", "XDG_DATA_HOME": "/x"}
 	get := func(name string) string { return env[name] }
 	none := func(string) string { return "" }
 	for goos, want := range map[string]string{
-		"linux": "/x/kubebuilder-envtest", "windows": "/l/kubebuilder-envtest",
+		"linux":  "/x/kubebuilder-envtest",
 		"darwin": "/h/Library/Application Support/io.kubebuilder.envtest",
 	} {
 		t.Run(goos, func(t *testing.T) {

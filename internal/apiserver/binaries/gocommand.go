@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/admissiontest/admissiontest/internal/guard"
 )
 
 // tailLines is the number of lines of the output of `go` that an error has.
@@ -60,7 +62,6 @@ func keptFlags(users string) string {
 type goCall struct {
 	dir   string // where it runs
 	doing string // for the progress lines
-	total int    // packages to compile; zero if none are compiled
 	args  []string
 }
 
@@ -71,18 +72,15 @@ func (t *toolchain) run(ctx context.Context, call goCall) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.path, call.args...)
 	cmd.Dir, cmd.Env = call.dir, t.env
 	cmd.WaitDelay = 5 * time.Second
-	ownGroup(cmd)
+	guard.Detach(cmd)
+	cmd.Cancel = func() error { return guard.Kill(cmd.Process) }
 	var out bytes.Buffer
 	said := new(narration)
 	cmd.Stdout, cmd.Stderr = &out, said
 
-	// With Pdeathsig (system_linux.go) the kernel kills the command when the thread that
-	// started it ends, so this goroutine must keep its thread.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	started := time.Now()
 	stop := t.job.every(func() {
-		t.job.report("%s: %s%s", call.doing, elapsed(started), said.progress(call.total))
+		t.job.report("%s: %s%s", call.doing, elapsed(started), said.progress())
 	})
 	err := cmd.Run()
 	stop()
@@ -104,11 +102,10 @@ func (t *toolchain) run(ctx context.Context, call goCall) ([]byte, error) {
 
 // narration parses the standard error of `go`: progress and errors.
 type narration struct {
-	mu         sync.Mutex
-	partial    []byte
-	downloaded int
-	compiled   int
-	last       []string
+	mu       sync.Mutex
+	partial  []byte
+	compiled int
+	last     []string
 }
 
 // Write adds output.
@@ -128,8 +125,7 @@ func (n *narration) Write(p []byte) (int, error) {
 
 func (n *narration) line(text string) {
 	switch {
-	case strings.HasPrefix(text, "go: downloading "):
-		n.downloaded++
+	case strings.HasPrefix(text, "go: downloading "): // it is no error
 	case text != "" && !strings.ContainsAny(text, " \t:"):
 		n.compiled++ // with -v, `go build` prints the path of each package
 	default:
@@ -138,18 +134,14 @@ func (n *narration) line(text string) {
 	}
 }
 
-// progress returns the counts so far, for a progress line.
-func (n *narration) progress(total int) string {
+// progress returns what was done so far, for a progress line.
+func (n *narration) progress() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	text := ""
-	if n.downloaded > 0 {
-		text += fmt.Sprintf(", %d modules downloaded", n.downloaded)
+	if n.compiled == 0 {
+		return ""
 	}
-	if total > 0 {
-		text += fmt.Sprintf(", %d of at most %d packages compiled", n.compiled, total)
-	}
-	return text
+	return fmt.Sprintf(", %d packages compiled", n.compiled)
 }
 
 // tail returns the last lines of the output, without progress.

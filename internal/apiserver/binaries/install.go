@@ -6,20 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-const (
-	// lockPoll is the time between two attempts to get the lock.
-	lockPoll = 100 * time.Millisecond
-	// removePoll is the time between two attempts to remove a directory, removeLimit the
-	// time for all of them.
-	removePoll  = 50 * time.Millisecond
-	removeLimit = 2 * time.Second
-)
+// lockPoll is the time between two attempts to get the lock.
+const lockPoll = 100 * time.Millisecond
 
 // dirs are the directories in which the programs of one version are made. Both are empty at first, on the file
 // system of the cache, and are removed afterwards.
@@ -61,17 +55,17 @@ func (j *job) install(ctx context.Context, build func(context.Context, dirs) err
 	if err := j.makeInto(ctx, build); err != nil {
 		return Assets{}, err
 	}
-	return Assets{Dir: j.destination(), Version: string(j.version), Source: SourceBuilt, ObservesPlugins: true}, nil
+	return Assets{Dir: j.destination(), Version: string(j.version), Source: SourceBuilt, ObservesPlugins: true, Plugins: j.pluginNames}, nil
 }
 
 // makeInto calls build for a directory beside the destination and moves the programs into
 // place. The caller holds the lock.
-func (j *job) makeInto(ctx context.Context, build func(context.Context, dirs) error) (err error) {
+func (j *job) makeInto(ctx context.Context, build func(context.Context, dirs) error) error {
 	stage, err := os.MkdirTemp(j.cache, j.stagePrefix()+"*")
 	if err != nil {
 		return fmt.Errorf("make a directory in the cache: %w", err)
 	}
-	defer func() { err = errors.Join(err, removeBusy(stage)) }()
+	defer func() { _ = os.RemoveAll(stage) }() // what a process that is being killed writes into it stays until the next build
 	to := dirs{out: filepath.Join(stage, "out"), scratch: filepath.Join(stage, "scratch")}
 	for _, dir := range []string{to.out, to.scratch} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -131,14 +125,10 @@ func (j *job) stagePrefix() string { return ".making-" + j.entryName() + "-" }
 // removeStale removes the directories that killed processes left. The caller holds the lock,
 // so no running process uses them.
 func (j *job) removeStale() {
-	entries, err := filepath.Glob(filepath.Join(globQuote(j.cache), j.stagePrefix()+"*"))
-	if err != nil {
-		return // the only error is a malformed pattern, which globQuote prevents
-	}
-	for _, dir := range entries {
-		j.report("removing a directory that a killed process left: %s", dir)
-		if err := removeBusy(dir); err != nil {
-			j.report("the directory stays: %v", err)
+	entries, _ := os.ReadDir(j.cache) // a cache that cannot be read has no such directory
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), j.stagePrefix()) {
+			_ = os.RemoveAll(filepath.Join(j.cache, entry.Name())) // it stays until the next time
 		}
 	}
 }
@@ -167,30 +157,3 @@ func (j *job) every(do func()) (stop func()) {
 
 // elapsed returns the time since a moment, rounded to seconds: "1m20s".
 func elapsed(since time.Time) time.Duration { return time.Since(since).Round(time.Second) }
-
-// removeBusy removes a directory. It retries, because processes that are being killed may
-// still write to it.
-func removeBusy(dir string) error {
-	var err error
-	_ = wait.PollUntilContextTimeout(context.Background(), removePoll, removeLimit, true, func(context.Context) (bool, error) {
-		err = os.RemoveAll(dir)
-		return err == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("remove %s: %w", dir, err)
-	}
-	return nil
-}
-
-// globQuote returns a pattern that matches only the path.
-func globQuote(path string) string {
-	var quoted []byte
-	for i := range len(path) {
-		switch path[i] {
-		case '*', '?', '[', '\\':
-			quoted = append(quoted, '\\')
-		}
-		quoted = append(quoted, path[i])
-	}
-	return string(quoted)
-}

@@ -1,6 +1,7 @@
 package binaries
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,15 +47,17 @@ func check(ctx context.Context, dir string, v version) error {
 	return nil
 }
 
-// observesPlugins reports whether the kube-apiserver in a directory can record the calls of its
-// plugins. Outdated is true if an older version of this package built it, so that it cannot.
-func observesPlugins(dir string) (observes, outdated bool) {
-	m, err := readManifest(dir)
-	if err != nil || m.Main == "" {
-		return false, false
+// addManifest adds what the manifest of the directory says, if it has one. Outdated is true if an older version of this
+// package built kube-apiserver, so that it cannot record the calls of its plugins.
+func (a *Assets) addManifest() (outdated bool) {
+	m, err := readManifest(a.Dir)
+	if err != nil {
+		return false
 	}
+	a.Version, a.Plugins = cmp.Or(a.Version, m.Version), m.Plugins
 	digest, err := mainDigest()
-	return err == nil && m.Main == digest, err == nil && m.Main != digest
+	a.ObservesPlugins = err == nil && m.Main == digest
+	return err == nil && m.Main != "" && m.Main != digest
 }
 
 // safe returns an ErrUnsafe if another user could have written a directory or what this package

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/mod/modfile"
 
@@ -24,9 +25,14 @@ type program struct {
 	module  string // its module
 	version string // of the module, "v1.36.3"
 	pkg     string // its main package
-	main    bool   // its main package is ours: package internal/apiserver
+	main    bool   // its main package is ours: package internal/kubeapiserver
 	flags   string // for the linker, in addition to -s -w
 	staging string // the version of modules that its go.mod requires at v0.0.0
+}
+
+// arguments returns the arguments of `go build` that decide about the program.
+func (p program) arguments() []string {
+	return []string{"-trimpath", "-ldflags", strings.TrimSpace("-s -w " + p.flags)}
 }
 
 // programsFor returns the programs to build for a Kubernetes version.

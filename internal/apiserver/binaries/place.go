@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -43,12 +42,6 @@ func newJob(o Options) (*job, error) {
 		j.version, err = j.newest(minor[1])
 	} else {
 		j.version, err = parseVersion(o.Version)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(o.Cover) > 0 && j.noCache == nil {
-		err = j.cover()
 	}
 	return j, err
 }
@@ -103,17 +96,10 @@ func (j *job) getenv(name string) string {
 	return value
 }
 
-// SetupEnvtestDir returns the default directory of the store of setup-envtest. The error
+// setupEnvtestDir returns the default directory of the store of setup-envtest. The error
 // names the environment variable that is needed and not set.
-func SetupEnvtestDir() (string, error) { return setupEnvtestDir(runtime.GOOS, os.Getenv) }
-
 func setupEnvtestDir(goos string, getenv func(string) string) (string, error) {
 	switch goos {
-	case "windows":
-		if base := getenv("LocalAppData"); base != "" {
-			return filepath.Join(base, "kubebuilder-envtest"), nil
-		}
-		return "", errors.New("find the store of setup-envtest: LocalAppData is not set")
 	case "darwin", "ios":
 		if home := getenv("HOME"); home != "" {
 			return filepath.Join(home, "Library", "Application Support", "io.kubebuilder.envtest"), nil

@@ -12,23 +12,9 @@ import (
 // error says why, with the lines of the compiler.
 var ErrBadPlugin = errors.New("the plugin cannot be built into kube-apiserver")
 
-// Plugin is a Go package with admission plugins, to be compiled into kube-apiserver. The package
-// has a function Register(*admission.Plugins), as the plugins of Kubernetes have; all plugins
-// that it registers are added. Package is required; the zero values of the other fields mean: at
+// Plugin is a Go package with admission plugins, to be compiled into kube-apiserver. Package framework/envtest says what
+// the package looks like. Package is required; the zero values of the other fields mean: at
 // the place where Kubernetes puts new plugins, and on.
-//
-// The package is compiled with the versions of modules that Kubernetes has, and otherwise with
-// the dependencies of its module: with the requirements and replacements in its go.mod. A workspace
-// (go.work) and a vendor directory are not used.
-//
-// An optional function Initializers is called with what an API server that is built with
-// k8s.io/apiserver gives to RecommendedOptions.ExtraAdmissionInitializers, and has that type:
-//
-//	func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
-//
-// Its initializers are called for the plugins of the package, after Kubernetes' own. Of the
-// configuration, these fields are set: LoopbackClientConfig, ClientConfig, SharedInformerFactory,
-// Authorization.Authorizer, FeatureGate and, since Kubernetes 1.35, EffectiveVersion.
 type Plugin struct {
 	// Package is an import path, or a folder: an absolute path, or one that begins with a dot.
 	Package string

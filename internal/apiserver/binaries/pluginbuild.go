@@ -5,14 +5,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -58,37 +55,15 @@ func (j *job) withPlugins(ctx context.Context) (Assets, error) {
 	}
 	own := *j
 	own.cache, own.entry = filepath.Join(j.cacheRoot(), "plugins"), j.version.dirName()+"-"+key
-	if found, err := own.cachedServer(ctx); err == nil || j.NoBuild {
-		return found, err
+	found, err := own.inStore(ctx, folder{own.cache, SourceCache})
+	if err == nil {
+		return found, nil
 	}
-	own.removeOld()
-	made, err := own.install(ctx, func(ctx context.Context, to dirs) error {
-		return own.makeServer(ctx, j, packages, to)
-	})
-	if err != nil {
-		return Assets{}, err
-	}
-	return own.describe(made)
-}
-
-// cachedServer returns the server with plugins in the cache. The error is an ErrNotFound, an
-// ErrDamaged or an ErrUnsafe.
-func (j *job) cachedServer(ctx context.Context) (Assets, error) {
-	found, err := j.inStore(ctx, folder{j.cache, SourceCache})
-	if err != nil {
+	if j.NoBuild {
 		return Assets{}, fmt.Errorf("find control plane %s with plugins: %w", j.version, err)
 	}
-	return j.describe(found)
-}
-
-// describe adds the names of the plugins to assets.
-func (j *job) describe(found Assets) (Assets, error) {
-	m, err := readManifest(found.Dir)
-	if err != nil {
-		return Assets{}, err
-	}
-	found.Plugins = m.Plugins
-	return found, nil
+	own.removeOld()
+	return own.install(ctx, func(ctx context.Context, to dirs) error { return own.makeServer(ctx, j, packages, to) })
 }
 
 // makeServer builds a kube-apiserver with plugins, and copies etcd or builds it.
@@ -99,11 +74,10 @@ func (j *job) makeServer(ctx context.Context, plain *job, packages []pluginPacka
 	}
 	started := time.Now()
 	j.report("building kube-apiserver %s with %s", j.version, names(packages))
-	programs := programsFor(j.version)
-	if err := t.buildServer(ctx, programs[0], packages, to); err != nil {
+	if err := t.buildServer(ctx, programsFor(j.version)[0], packages, to); err != nil {
 		return err
 	}
-	if err := j.addEtcd(ctx, t, plain, programs[1], to); err != nil {
+	if err := addEtcd(ctx, plain, to); err != nil {
 		return err
 	}
 	j.pluginNames, err = described(ctx, filepath.Join(to.out, apiserverName))
@@ -124,9 +98,6 @@ func names(packages []pluginPackage) string {
 // buildServer compiles kube-apiserver with the packages.
 func (t *toolchain) buildServer(ctx context.Context, p program, packages []pluginPackage, to dirs) error {
 	source := filepath.Join(to.scratch, p.name)
-	if err := os.Mkdir(source, 0o755); err != nil {
-		return fmt.Errorf("make a temporary module: %w", err)
-	}
 	original, err := t.download(ctx, p, source)
 	if err != nil {
 		return err
@@ -144,7 +115,7 @@ func (t *toolchain) buildServer(ctx context.Context, p program, packages []plugi
 	if err != nil {
 		return err
 	}
-	args := []string{"build", "-v", "-trimpath", "-overlay", overlaid, "-ldflags", strings.TrimSpace("-s -w " + p.flags), "-o", filepath.Join(to.out, p.name)}
+	args := slices.Concat([]string{"build", "-v", "-overlay", overlaid}, p.arguments(), []string{"-o", filepath.Join(to.out, p.name)})
 	if t.job.covers() {
 		covered := []string{temporaryPath} // without the main package, Go writes nothing
 		for _, one := range packages {
@@ -163,39 +134,22 @@ func (t *toolchain) buildServer(ctx context.Context, p program, packages []plugi
 // somewhere.
 func (j *job) covers() bool { return j.getenv("GOCOVERDIR") != "" }
 
-// addEtcd copies the etcd of the plain control plane, or builds one if there is none.
-func (j *job) addEtcd(ctx context.Context, t *toolchain, plain *job, p program, to dirs) error {
-	silent := *plain
-	silent.Progress, silent.Plugins = nil, nil
-	if found, _, err := silent.find(ctx); err == nil {
-		return copyFile(found.Etcd(), filepath.Join(to.out, etcdName))
+// addEtcd copies the etcd of the plain control plane, which it builds if there is none.
+func addEtcd(ctx context.Context, plain *job, to dirs) error {
+	without := *plain
+	without.Plugins = nil
+	found, _, err := without.find(ctx)
+	if err != nil {
+		found, err = without.build(ctx)
 	}
-	source := filepath.Join(to.scratch, p.name)
-	if err := os.Mkdir(source, 0o755); err != nil {
-		return fmt.Errorf("make a temporary module: %w", err)
-	}
-	original, err := t.download(ctx, p, source)
 	if err != nil {
 		return err
 	}
-	if err := temporaryModule(source, p, original); err != nil {
-		return err
+	text, err := os.ReadFile(found.Etcd())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(to.out, etcdName), text, 0o755) //nolint:gosec // it is a program
 	}
-	return t.compile(ctx, p, to, 0)
-}
-
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
 	if err != nil {
-		return fmt.Errorf("copy etcd: %w", err)
-	}
-	defer func() { _ = in.Close() }() // read only
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
-	if err != nil {
-		return fmt.Errorf("copy etcd: %w", err)
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("copy etcd: %w", err)
 	}
 	return nil
@@ -216,7 +170,7 @@ func described(ctx context.Context, path string) ([]string, error) {
 		return nil, fmt.Errorf("run %s: %w", path, context.Cause(ctx))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrBadPlugin, strings.TrimSpace(cmp.Or(withoutDump(errs.String()), err.Error())))
+		return nil, fmt.Errorf("%w: %s", ErrBadPlugin, strings.TrimSpace(cmp.Or(errs.String(), err.Error())))
 	}
 	var byPackage map[string][]string
 	if err := json.Unmarshal(out, &byPackage); err != nil {
@@ -229,39 +183,24 @@ func described(ctx context.Context, path string) ([]string, error) {
 	return all, nil
 }
 
-// dump matches what Go prints about a panic up to the innermost function: the value, the function, and file
-// and line.
-var dump = regexp.MustCompile(`(?s)^panic: (.*?)\n\ngoroutine [^\n]*\n(?:panic\([^\n]*\n[^\n]*\n)*([^\n]+)\([^\n]*\)\n\t[^\n]*?([^/\n]+:\d+)`)
-
-// withoutDump returns what a program printed. If that is a panic, which is one of an init function here, it is one
-// line with function, file and line.
-func withoutDump(printed string) string {
-	if found := dump.FindStringSubmatch(printed); found != nil {
-		return fmt.Sprintf("the initialization of a package panicked at %s (%s): %s", found[2], found[3], found[1])
-	}
-	return printed
-}
-
 // removeOld removes the servers with plugins that were built long ago, except some.
 func (j *job) removeOld() {
-	entries, err := filepath.Glob(filepath.Join(globQuote(j.cache), "*", manifestName))
-	if err != nil {
-		return // the only error is a malformed pattern
-	}
+	entries, _ := os.ReadDir(j.cache) // there is none before the first build
 	type entry struct {
 		dir  string
 		made time.Time
 	}
 	var all []entry
-	for _, path := range entries {
-		if info, err := os.Stat(path); err == nil {
-			all = append(all, entry{filepath.Dir(path), info.ModTime()})
+	for _, one := range entries {
+		dir := filepath.Join(j.cache, one.Name())
+		if info, err := os.Stat(filepath.Join(dir, manifestName)); err == nil {
+			all = append(all, entry{dir, info.ModTime()})
 		}
 	}
 	slices.SortFunc(all, func(a, b entry) int { return b.made.Compare(a.made) })
 	for _, old := range all[min(len(all), keptServers-1):] {
 		if time.Since(old.made) > keptTime {
-			_ = removeBusy(old.dir) // it stays until the next time
+			_ = os.RemoveAll(old.dir) // it stays until the next time
 		}
 	}
 }

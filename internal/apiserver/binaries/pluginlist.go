@@ -214,11 +214,11 @@ func (p pluginPackage) digest(to io.Writer) error {
 }
 
 func digestFile(to io.Writer, path string) error {
-	digest, err := digestOf(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the source of a plugin: %w", err)
 	}
-	_, _ = fmt.Fprintf(to, "%q %s\n", path, digest)
+	_, _ = fmt.Fprintf(to, "%q %x\n", path, sha256.Sum256(text))
 	return nil
 }
 
@@ -237,19 +237,6 @@ func generate(packages []pluginPackage) string {
 		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s, Before: %q, After: %q, Last: %t, Off: %t},\n",
 			p.path, register, p.Before, p.After, p.Last, p.Off)
 	}
-	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/order\"\n)\n\nfunc packages() []order.Package {\n\treturn []order.Package{\n" +
+	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/kubeapiserver/observe\"\n)\n\nfunc packages() []observe.Package {\n\treturn []observe.Package{\n" +
 		list.String() + "\t}\n}\n"
-}
-
-func digestOf(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }() // read only
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", fmt.Errorf("read %s: %w", path, err)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }

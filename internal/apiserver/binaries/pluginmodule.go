@@ -19,7 +19,7 @@ import (
 // keep exactly the versions that Kubernetes requires, which the module cannot do by requirements:
 // it replaces each one by itself. The other modules of the plugins have the versions that the
 // plugins' own modules select. The error is an ErrBadPlugin if a plugin needs a newer version of
-// a module of Kubernetes.
+// a library of Kubernetes.
 func pluginModule(dir string, p program, original *modfile.File, packages []pluginPackage) error {
 	if err := temporaryModule(dir, p, original); err != nil {
 		return err
@@ -148,69 +148,36 @@ func (p pluginPackage) root() (rootModule, error) {
 	return rootModule{filepath.Dir(p.gomod), file}, err
 }
 
-// conflict returns an ErrBadPlugin if a module of the plugin that Kubernetes does not have imports
-// a module of Kubernetes, and requires a newer version of it. Requirements of modules that the
-// plugin does not import do not matter: these are for tests, for instance.
+// conflict returns an ErrBadPlugin if a package that Kubernetes does not have imports a library of Kubernetes, of which
+// the plugin's own module selects a newer version, or a copy in a folder.
 func (p pluginPackage) conflict(pins map[string]string, kubernetes program) error {
 	providers := map[string]*listedModule{}
 	for _, l := range p.all {
 		providers[l.ImportPath] = l.Module
 	}
-	files := map[string]*modfile.File{}
-	root, err := p.root()
-	if err != nil {
-		return err
-	}
 	for _, l := range p.all {
 		if l.Module == nil || pins[l.Module.Path] != "" {
 			continue
 		}
-		file := files[l.Module.Path]
-		if file == nil {
-			if file, err = gomodule.Read(l.Module.GoMod); err != nil {
-				return err
-			}
-			files[l.Module.Path] = file
-		}
 		for _, imported := range l.Imports {
 			needed := providers[imported]
-			if needed == nil || pins[needed.Path] == "" {
+			if needed == nil || pins[needed.Path] == "" || !strings.HasPrefix(needed.Path, "k8s.io/") {
 				continue
 			}
-			want, local := required(file, root.file, needed.Path)
-			switch has := pins[needed.Path]; {
-			case local != "":
+			has, want := pins[needed.Path], needed.Version
+			if r := needed.Replace; r != nil && r.Version == "" {
 				return fmt.Errorf("%w: package %s imports %s, and %s is replaced by %s; Kubernetes %s has %s: remove the replacement",
-					ErrBadPlugin, l.ImportPath, imported, needed.Path, local, kubernetes.version, has)
-			case semver.Compare(want, has) > 0:
+					ErrBadPlugin, l.ImportPath, imported, needed.Path, r.Path, kubernetes.version, has)
+			} else if r != nil && r.Path == needed.Path {
+				want = r.Version
+			}
+			if semver.Compare(want, has) > 0 {
 				return fmt.Errorf("%w: package %s imports %s, and its module %s requires %s %s; Kubernetes %s has %s, and the plugin must be built with that: require at most that version%s",
 					ErrBadPlugin, l.ImportPath, imported, l.Module.Path, needed.Path, want, kubernetes.version, has, orVersion(needed.Path, want, kubernetes))
 			}
 		}
 	}
 	return nil
-}
-
-// required returns the version of a module that another one needs: the one that the main module
-// replaces it by, or the one that it requires. Local is the folder that it is replaced by.
-func required(file, root *modfile.File, path string) (version, local string) {
-	for _, r := range file.Require {
-		if r.Mod.Path == path {
-			version = r.Mod.Version
-		}
-	}
-	for _, r := range root.Replace {
-		if r.Old.Path != path || r.Old.Version != "" && r.Old.Version != version {
-			continue
-		}
-		if r.New.Version == "" {
-			return version, r.New.Path
-		}
-		if r.New.Path == path {
-			version = r.New.Version
-		}
-	}
-	return version, ""
 }
 
 // orVersion returns the advice to use another version of Kubernetes, if that helps.

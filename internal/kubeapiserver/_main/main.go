@@ -36,9 +36,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/order"
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
 )
 
 // describeVariable is an environment variable. If it is not empty, the program prints the plugins
@@ -62,8 +61,8 @@ func main() {
 
 // add adds the plugins of the user.
 func add(o *genericoptions.AdmissionOptions) (map[string][]string, error) {
-	s := order.Server{Plugins: o.Plugins, Order: o.RecommendedPluginOrder, Off: o.DefaultOffPlugins}
-	names, err := order.Add(&s, packages())
+	s := observe.Server{Plugins: o.Plugins, Order: o.RecommendedPluginOrder, Off: o.DefaultOffPlugins}
+	names, err := observe.Add(&s, packages())
 	o.RecommendedPluginOrder, o.DefaultOffPlugins = s.Order, s.Off
 	return names, err
 }
@@ -73,7 +72,7 @@ func add(o *genericoptions.AdmissionOptions) (map[string][]string, error) {
 func decorate(o *genericoptions.AdmissionOptions, own map[string][]string) {
 	// The recorder must be the first decorator, so that it gets the plugin itself and not another
 	// decorator.
-	recorder := &observe.Recorder{OnlyReports: os.Getenv(plugincall.Variable) == "", Out: os.Stderr}
+	recorder := &observe.Recorder{OnlyReports: os.Getenv(kubeapiserver.Variable) == "", Out: os.Stderr}
 	for _, names := range own {
 		recorder.Own = append(recorder.Own, names...)
 	}
@@ -88,7 +87,7 @@ func blame(own map[string][]string) {
 		return
 	}
 	if position, found := observe.PanicPosition(slices.Collect(maps.Keys(own))...); found {
-		fmt.Fprintf(os.Stderr, "%spanicked at %s: %v\n", plugincall.ReportPrefix, position, cause)
+		fmt.Fprintf(os.Stderr, "%spanicked at %s: %v\n", kubeapiserver.ReportPrefix, position, cause)
 	}
 	panic(cause)
 }

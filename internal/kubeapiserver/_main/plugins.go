@@ -1,7 +1,7 @@
 package main
 
-import "github.com/admissiontest/admissiontest/internal/kubeapiserver/order"
+import "github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 
 // packages returns the packages with plugins of the user. Here there are none. For a server with
 // such packages, a generated file replaces this file.
-func packages() []order.Package { return nil }
+func packages() []observe.Package { return nil }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/audit"
 
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 )
 
 // The phases, as package framework names them.
@@ -156,7 +156,7 @@ func (p *plugin) observed(ctx context.Context, c call, do phase) (err error) {
 		}
 		r.Refused = refusal(err)
 		if text, marshalErr := json.Marshal(r); marshalErr == nil {
-			audit.AddAuditAnnotation(ctx, plugincall.Key(number), string(text))
+			audit.AddAuditAnnotation(ctx, kubeapiserver.Key(number), string(text))
 		}
 		if cause != nil {
 			panic(cause) //nolint:forbidigo // it is the panic of the plugin, with its stack
@@ -166,9 +166,9 @@ func (p *plugin) observed(ctx context.Context, c call, do phase) (err error) {
 }
 
 // describe returns the record of a call before it is made.
-func (p *plugin) describe(c call) plugincall.Record {
+func (p *plugin) describe(c call) kubeapiserver.Record {
 	a := c.attributes
-	r := plugincall.Record{
+	r := kubeapiserver.Record{
 		Plugin: p.name, Position: p.position, Phase: c.phase,
 		Operation: string(a.GetOperation()), Resource: a.GetResource().GroupResource().String(),
 		Subresource: a.GetSubresource(), Namespace: a.GetNamespace(), Name: a.GetName(),
@@ -182,15 +182,15 @@ func (p *plugin) describe(c call) plugincall.Record {
 
 // unhandled returns the plugins that a pass does not call, because they do not handle the
 // operation. Nil unless p is the first plugin that the pass calls.
-func (p *plugin) unhandled(c call) []plugincall.Unhandled {
+func (p *plugin) unhandled(c call) []kubeapiserver.Unhandled {
 	p.recorder.mu.Lock()
 	defer p.recorder.mu.Unlock()
-	var others []plugincall.Unhandled
+	var others []kubeapiserver.Unhandled
 	for _, other := range p.recorder.plugins {
 		switch {
 		case !other.has(c.phase):
 		case !other.Handles(c.attributes.GetOperation()):
-			others = append(others, plugincall.Unhandled{Plugin: other.name, Position: other.position})
+			others = append(others, kubeapiserver.Unhandled{Plugin: other.name, Position: other.position})
 		case other.position < p.position:
 			return nil
 		}
@@ -209,7 +209,7 @@ func (p *plugin) has(phase string) bool {
 }
 
 // compare notes what the call changed.
-func (p *plugin) compare(r *plugincall.Record, before runtime.Object, c call) {
+func (p *plugin) compare(r *kubeapiserver.Record, before runtime.Object, c call) {
 	paths, err := changes(before, c.attributes.GetObject(), c.attributes, c.objects)
 	if err != nil {
 		r.NotComparable = err.Error()
@@ -224,11 +224,11 @@ func (p *plugin) compare(r *plugincall.Record, before runtime.Object, c call) {
 // refusal returns the record of an error of a plugin, or nil for nil. An API server responds with
 // code 500 to an error without a Status. It does not unwrap the error
 // (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/status.go).
-func refusal(err error) *plugincall.Refusal {
+func refusal(err error) *kubeapiserver.Refusal {
 	if err == nil {
 		return nil
 	}
-	refused := &plugincall.Refusal{Code: http.StatusInternalServerError, Message: err.Error()}
+	refused := &kubeapiserver.Refusal{Code: http.StatusInternalServerError, Message: err.Error()}
 	if status, ok := err.(apierrors.APIStatus); ok {
 		refused.Code, refused.Reason = int(status.Status().Code), string(status.Status().Reason)
 	}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
 )
 
 // step is what a plugin does in one phase.
@@ -59,15 +59,15 @@ func nothing(admission.Attributes) error { return nil }
 func create() *admission.Handler { return admission.NewHandler(admission.Create) }
 
 // request returns a context with an audit event, and what reads the records of it.
-func request(t *testing.T, level auditinternal.Level) (context.Context, func() []plugincall.Record) {
+func request(t *testing.T, level auditinternal.Level) (context.Context, func() []kubeapiserver.Record) {
 	t.Helper()
 	ctx := audit.WithAuditContext(t.Context())
 	ac := audit.AuditContextFrom(ctx)
 	if err := ac.Init(audit.RequestAuditConfig{Level: level}, nil); err != nil {
 		t.Fatal(err)
 	}
-	return ctx, func() []plugincall.Record {
-		records, err := plugincall.Take(ac.GetEventAnnotations())
+	return ctx, func() []kubeapiserver.Record {
+		records, err := kubeapiserver.Take(ac.GetEventAnnotations())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,14 +112,14 @@ func TestRecordsOfOneRequest(t *testing.T) {
 	if errors.Join(errs...) != nil || !apierrors.IsForbidden(refused) {
 		t.Fatalf("got %v and %v; want the answers of the plugins", errs, refused)
 	}
-	base := plugincall.Record{Plugin: "Labels", Position: 1, Phase: "mutating", Operation: "CREATE", Resource: "pods", Namespace: "ns", Name: "x"}
-	want := []plugincall.Record{base, base, base, base}
-	want[0].Changed, want[0].Unhandled = []string{`metadata.labels["example.com/x"]`}, []plugincall.Unhandled{{Plugin: "Deletes", Position: 0}}
+	base := kubeapiserver.Record{Plugin: "Labels", Position: 1, Phase: "mutating", Operation: "CREATE", Resource: "pods", Namespace: "ns", Name: "x"}
+	want := []kubeapiserver.Record{base, base, base, base}
+	want[0].Changed, want[0].Unhandled = []string{`metadata.labels["example.com/x"]`}, []kubeapiserver.Unhandled{{Plugin: "Deletes", Position: 0}}
 	want[1].Plugin, want[1].Position = "Idle", 2
 	want[2].Round, want[2].Unhandled = 1, want[0].Unhandled
-	want[3].Phase, want[3].Refused = "validating", &plugincall.Refusal{Code: 403, Reason: "Forbidden", Message: refused.Error()}
+	want[3].Phase, want[3].Refused = "validating", &kubeapiserver.Refusal{Code: 403, Reason: "Forbidden", Message: refused.Error()}
 	got := read()
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(plugincall.Record{}, "Started", "Duration")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(kubeapiserver.Record{}, "Started", "Duration")); diff != "" {
 		t.Errorf("records, -want +got:\n%s", diff)
 	}
 	for i, one := range got {
@@ -144,7 +144,7 @@ func TestRefusalsAsTheServerResponds(t *testing.T) {
 			ctx, read := request(t, auditinternal.LevelMetadata)
 			_ = plugin.(admission.ValidationInterface).Validate(ctx, attributes(&corev1.Pod{}, admission.Create), objects())
 			response := responsewriters.ErrorToAPIStatus(err)
-			want := plugincall.Refusal{Code: int(response.Code), Reason: string(response.Reason), Message: err.Error()}
+			want := kubeapiserver.Refusal{Code: int(response.Code), Reason: string(response.Reason), Message: err.Error()}
 			if got := read(); len(got) != 1 || got[0].Refused == nil || *got[0].Refused != want {
 				t.Errorf("got %+v, want one record with the refusal %+v", got, want)
 			}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 )
 
 // reported calls a plugin, and reports its panic, and its first refusal of each resource that the API
@@ -46,7 +46,7 @@ func (p *plugin) first(a admission.Attributes) bool {
 // report prints one line.
 func (r *Recorder) report(format string, args ...any) {
 	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
-	_, _ = fmt.Fprintln(r.Out, plugincall.ReportPrefix+text) // it fails only if stderr is closed
+	_, _ = fmt.Fprintln(r.Out, kubeapiserver.ReportPrefix+text) // it fails only if stderr is closed
 }
 
 // asked returns a string such as "create clusterroles.rbac.authorization.k8s.io admin".
