@@ -83,9 +83,8 @@ func valueAt(object map[string]any, path string) any {
 	return value
 }
 
-// changes returns the last operation of the patch of a call that changes a field of the object of the request,
-// "replace /spec/containers", and what it did, or "". An operation that adds a map is not the cause of a field that is
-// missing in it.
+// changes returns the last operation of the patch of a call that touches a field of the object of the request,
+// "replace /spec/containers", and what it did, or "".
 func (s Step) changes(call framework.Call, pointer string) (operation, did string) {
 	patch, _ := call.Response["patch"].([]any)
 	if call.Plugin != nil || call.Response["allowed"] != true || !s.about(call) {
@@ -94,15 +93,13 @@ func (s Step) changes(call framework.Call, pointer string) (operation, did strin
 	for _, item := range slices.Backward(patch) {
 		fields, _ := item.(map[string]any)
 		target, _ := fields["path"].(string)
-		value, ofMap := fields["value"].(map[string]any)
-		rest, below := strings.CutPrefix(pointer, target)
-		did := "changed"
-		switch {
-		case !touches(target, pointer), fields["op"] == "add" && ofMap && below && rest != "" && !isItem(target) && lacks(value, rest):
+		if !touches(target, pointer) || fields["op"] == "add" && addsOther(target, pointer, fields["value"]) {
 			continue
-		case fields["op"] == "remove":
+		}
+		did := "changed"
+		if fields["op"] == "remove" {
 			did = "removed"
-		case fields["op"] == "add" && below && (rest == "" || ofMap && !lacks(value, rest)):
+		} else if fields["op"] == "add" && strings.HasPrefix(pointer, target) {
 			did = "added"
 		}
 		return fmt.Sprintf("%v %s", fields["op"], target), did
@@ -110,16 +107,13 @@ func (s Step) changes(call framework.Call, pointer string) (operation, did strin
 	return "", ""
 }
 
-// lacks reports whether a value does not have what a JSON pointer names first.
-func lacks(value map[string]any, pointer string) bool {
-	first, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
-	_, has := value[strings.NewReplacer("~1", "/", "~0", "~").Replace(first)]
-	return !has
-}
-
-// isItem reports whether a JSON pointer leads to an item of a list.
-func isItem(pointer string) bool {
-	return strings.Trim(pointer[strings.LastIndex(pointer, "/")+1:], "0123456789-") == ""
+// addsOther reports whether an operation that adds a map at a JSON pointer adds no field of another one, which is below it.
+func addsOther(target, pointer string, value any) bool {
+	fields, ofMap := value.(map[string]any)
+	rest, below := strings.CutPrefix(pointer, target+"/")
+	first, _, _ := strings.Cut(rest, "/")
+	_, has := fields[strings.NewReplacer("~1", "/", "~0", "~").Replace(first)]
+	return ofMap && below && !has
 }
 
 // about reports whether a call is for the request of the step, in the version of the request: other
