@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -44,11 +45,26 @@ func (c *Case) judgeRefuser(ctx context.Context, want *scenario.Expectation, req
 		return others, "" // a request that was not refused is among the others
 	}
 	got := expect.RefusedBy(result.Status, c.ID)
+	got.Failed = got.Failed && !c.declares(got)
 	all = append(others, expect.Refused(want, got, result.Status, c.secrets)...)
 	if want.RefusedBy != nil && got == (expect.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *want.RefusedBy, request, result) {
 		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
 	}
 	return all, notSaid
+}
+
+// declares reports whether the message of a refusal is that of a validation in a manifest of the scenario,
+// even if it reads like an error.
+func (c *Case) declares(by expect.Refuser) bool {
+	return by.Message != "" && slices.ContainsFunc(c.Own(), func(manifest map[string]any) bool {
+		policy := unstructured.Unstructured{Object: manifest}
+		validations, _, _ := unstructured.NestedSlice(manifest, "spec", "validations")
+		return policy.GetName() == by.Policy && slices.ContainsFunc(validations, func(validation any) bool {
+			fields, _ := validation.(map[string]any)
+			message, _ := fields["message"].(string)
+			return strings.TrimSpace(message) == by.Message
+		})
+	})
 }
 
 // canDecide reports whether a webhook or policy can have decided about a request. It can if nothing is

@@ -42,7 +42,7 @@ func (s Step) culprits(trace framework.Trace, findings []reach.Finding, options 
 	return slices.CompactFunc(found, func(a, b culprit) bool { return a == b })
 }
 
-// ofField returns what last changed a field of the object: a patch of a webhook, a plugin, or what is not observed.
+// ofField returns what last changed a field of the object: a patch of a webhook, or a plugin.
 func (s Step) ofField(path string, trace framework.Trace, findings []reach.Finding, options Options) culprit {
 	pointer := pointerOf(path)
 	for i := len(trace) - 1; i >= 0 && pointer != ""; i-- {
@@ -58,29 +58,7 @@ func (s Step) ofField(path string, trace framework.Trace, findings []reach.Findi
 			return culprit{fmt.Sprintf("webhook %q: its patch (%s) %s object.%s", call.Webhook, options.Secrets.Matcher().Cut(operation), did, path), call}
 		}
 	}
-	if s.Request.Object == nil || s.Request.Verb == framework.VerbApply || !s.Result.Allowed() {
-		return culprit{}
-	}
-	did := "changed"
-	sent, got := valueAt((framework.Result{Object: s.Request.Object}).Fields(), path), valueAt(s.Result.Fields(), path)
-	switch {
-	case match.Equal(sent, got):
-		return culprit{} // it is as the client sent it
-	case sent == (any)(match.Absent{}):
-		did = "added"
-	case got == (any)(match.Absent{}):
-		did = "removed"
-	}
-	return culprit{text: notObserved(trace, findings, options) + " " + did + " object." + path}
-}
-
-// valueAt returns the value of a field, or match.Absent.
-func valueAt(object map[string]any, path string) any {
-	value, err := match.Lookup(object, path)
-	if err != nil {
-		return match.Absent{}
-	}
-	return value
+	return culprit{}
 }
 
 // changes returns the last operation of the patch of a call that touches a field of the object of the request,
@@ -160,25 +138,6 @@ func policies(names []string) string {
 	return "one of the policies " + strings.Join(names, ", ")
 }
 
-// notObserved describes what can have changed a field that no call that was observed changed.
-func notObserved(trace framework.Trace, findings []reach.Finding, options Options) string {
-	others := []string{"the API server (defaults, for instance)"}
-	if len(trace.Plugins()) == 0 {
-		others = append(others, "an admission plugin (on envtest, --observe-plugins shows it)")
-	}
-	if names := mutating(findings); len(names) > 0 {
-		others = append(others, policies(names))
-	}
-	var notSeen []string
-	for _, one := range options.NotSeen {
-		notSeen = append(notSeen, one.Webhooks...)
-	}
-	if len(notSeen) > 0 {
-		others = append(others, "a webhook whose calls are not seen: "+strings.Join(notSeen, ", "))
-	}
-	return strings.Join(others, " or ")
-}
-
 // callsWebhooks reports whether a plugin calls webhooks, which have their own entries.
 func callsWebhooks(plugin string) bool {
 	return plugin == "MutatingAdmissionWebhook" || plugin == "ValidatingAdmissionWebhook"
@@ -207,8 +166,6 @@ func (s Step) ofRefusal(trace framework.Trace, options Options) []culprit {
 		return nil
 	}
 	switch {
-	case status.Code == http.StatusForbidden && len(trace.Plugins()) == 0 && !strings.Contains(status.Message, `User "`):
-		return []culprit{{text: "the response does not name an admission plugin that refused (on envtest, --observe-plugins shows it)"}}
 	case status.Code == http.StatusInternalServerError:
 		return s.ofPatch(trace)
 	case status.Code == http.StatusUnprocessableEntity && status.Details != nil:
