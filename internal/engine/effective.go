@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -18,18 +20,11 @@ import (
 // giveUpAfter is how often a kind is waited for that is not effective in time, before its scenarios are not run any more.
 const giveUpAfter = 2
 
-// notEffective is what is known of kinds of configurations that were not effective in time. A kind includes its bindings.
-// The zero value knows nothing.
-type notEffective struct {
-	mu sync.Mutex
-	// times is how often each kind was not effective, since it was for the last time, and why has the last error.
-	times map[string]int
-	why   map[string]error
-	// removed is what was removed and possibly is still effective.
-	removed []map[string]any
-}
+// otherKinds stands for everything but admissionKinds: an API server can learn of the labels of namespaces late.
+const otherKinds = ""
 
-// admissionKinds returns the kinds of webhook configurations and policies among manifests, sorted, without bindings.
+// admissionKinds returns the kinds of webhook configurations and policies among manifests, sorted. A kind includes its
+// bindings.
 func admissionKinds(manifests []map[string]any) []string {
 	kinds := map[string]bool{}
 	for _, manifest := range manifests {
@@ -40,9 +35,6 @@ func admissionKinds(manifests []map[string]any) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-// otherKinds stands for everything but admissionKinds: an API server can learn of the labels of namespaces late.
-const otherKinds = ""
-
 // ofKind returns the manifests of one of admissionKinds, or of otherKinds.
 func ofKind(manifests []map[string]any, kind string) []map[string]any {
 	return slices.DeleteFunc(slices.Clone(manifests), func(manifest map[string]any) bool {
@@ -50,124 +42,102 @@ func ofKind(manifests []map[string]any, kind string) []map[string]any {
 	})
 }
 
-// byKind waits for each kind of configuration by itself, after a wait for all of them ran out: one that is never
-// effective costs only the scenarios that install it. It returns the others.
-func (r *groupRun) byKind(ctx context.Context, ready []*execution.Setup) ([]*execution.Setup, error) {
-	all := append(given(ready), r.stillRemoved()...)
-	failed := map[string]error{}
-	var mu sync.Mutex
+// ineffective is a kind of configuration that was not effective in time: how often, and the last error.
+type ineffective struct {
+	times int
+	err   error
+}
+
+// waitUntilEffective waits until the API server acts on what the scenarios installed: for each kind by itself, so that one
+// that is never effective costs only the scenarios that install it. It returns the scenarios on whose objects the API
+// server acts, and an error if nothing can be observed on it.
+func (r *groupRun) waitUntilEffective(ctx context.Context, squad []*execution.Setup) ([]*execution.Setup, error) {
+	squad = r.endGivenUp(squad)
+	since, manifests := r.now(), given(squad)
+	kinds := append(admissionKinds(manifests), otherKinds)
+	errs := make([]error, len(kinds))
 	var waits sync.WaitGroup
-	kinds := append(admissionKinds(all), otherKinds)
-	for _, kind := range kinds {
-		r.options.Progress.Stage(strings.TrimSpace("waiting again until the API server uses what was installed " + kind))
-		waits.Go(func() {
-			if err := r.effective(ctx, ofKind(all, kind)); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed[kind] = err
-			}
-		})
+	for i, kind := range kinds {
+		waits.Go(func() { errs[i] = r.target.WaitUntilEffective(ctx, ofKind(manifests, kind)) })
 	}
 	waits.Wait()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	for _, kind := range kinds {
-		err := failed[kind]
+	failed := map[string]string{} // the causes, by kind
+	for i, err := range errs {
 		if err == nil {
-			r.notEffective.forget([]string{kind})
 			continue
 		}
 		if lost := r.lost(ctx, err); lost != nil {
 			return nil, lost
 		}
-		if !errors.Is(err, framework.ErrTimeout) {
+		if r.refused(ctx, err, squad) {
 			return nil, err
 		}
-		r.notEffective.note(kind, err)
-	}
-	removed := admissionKinds(r.stillRemoved())
-	return r.keepEffective(ready, func(kinds []string) error {
-		for _, kind := range slices.Concat(kinds, removed, []string{otherKinds}) {
-			if err := failed[kind]; err != nil {
-				return err
+		cause := r.saysNothing(report.Outcome{Verdict: framework.Errored}, expect.InfrastructureError(err), since)
+		if cause == "" && !errors.Is(err, framework.ErrTimeout) {
+			for _, c := range casesOf(squad) {
+				r.finish(c.Scenario, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 			}
+			return nil, err
 		}
-		return nil
-	}), nil
+		if cause == "" {
+			r.mu.Lock()
+			r.ineffective[kinds[i]] = ineffective{r.ineffective[kinds[i]].times + 1, err}
+			r.mu.Unlock()
+			cause = err.Error()
+		}
+		failed[kinds[i]] = cause
+	}
+	return r.repeatIneffective(r.endGivenUp(squad), failed), nil
 }
 
-// keepEffective returns the scenarios for whose kinds a function returns no error. The others are inconclusive.
-func (r *groupRun) keepEffective(setups []*execution.Setup, problem func(kinds []string) error) []*execution.Setup {
-	return slices.DeleteFunc(slices.Clone(setups), func(s *execution.Setup) bool {
-		err := problem(admissionKinds(s.Installed()))
-		if err == nil {
-			return false
+// endGivenUp returns the scenarios without those that install a kind that was too often not effective in time. These are
+// inconclusive.
+func (r *groupRun) endGivenUp(squad []*execution.Setup) []*execution.Setup {
+	return slices.DeleteFunc(slices.Clone(squad), func(s *execution.Setup) bool {
+		for _, kind := range append(admissionKinds(s.Installed()), otherKinds) {
+			r.mu.Lock()
+			known := r.ineffective[kind]
+			r.mu.Unlock()
+			if known.times < giveUpAfter {
+				continue
+			}
+			reason := fmt.Sprintf("the API server did not use any %s in time, %d times, so it was not tried again; --patience makes the run wait longer: %v", cmp.Or(kind, "change"), known.times, known.err)
+			for _, c := range s.Cases {
+				r.finish(c.Scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: reason})
+			}
+			return true
 		}
-		for _, c := range s.Cases {
-			r.finish(c.Scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: err.Error()})
-		}
-		return true
+		return false
 	})
 }
 
-// withoutGivenUp returns the scenarios without those that install a kind that was never effective in time.
-func (r *groupRun) withoutGivenUp(setups []*execution.Setup) []*execution.Setup {
-	return r.keepEffective(setups, r.notEffective.givenUp)
-}
-
-// stillRemoved returns what was removed and possibly is still effective.
-func (r *groupRun) stillRemoved() []map[string]any {
-	r.notEffective.mu.Lock()
-	defer r.notEffective.mu.Unlock()
-	return slices.Clone(r.notEffective.removed)
-}
-
-// removed waits until the API server no longer acts on what was removed. If that takes too long, the next scenarios wait
-// for it too. A kind that was never effective is not waited for.
-func (r *groupRun) removed(ctx context.Context, of []map[string]any) error {
-	all := slices.DeleteFunc(append(of, r.stillRemoved()...), func(manifest map[string]any) bool {
-		return r.notEffective.givenUp(admissionKinds([]map[string]any{manifest})) != nil
-	})
-	err := r.effective(ctx, all)
-	late := errors.Is(err, framework.ErrTimeout) && !errors.Is(err, framework.ErrNoResponse)
-	r.notEffective.mu.Lock()
-	defer r.notEffective.mu.Unlock()
-	if r.notEffective.removed = nil; late {
-		r.notEffective.removed = all
-		return nil
-	}
-	return err
-}
-
-// note notes that a kind was not effective in time.
-func (n *notEffective) note(kind string, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.times == nil {
-		n.times, n.why = map[string]int{}, map[string]error{}
-	}
-	n.times[kind]++
-	n.why[kind] = err
-}
-
-// forget notes that kinds were effective in time.
-func (n *notEffective) forget(kinds []string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, kind := range kinds {
-		delete(n.times, kind)
-	}
-}
-
-// givenUp returns an error if one of some kinds was too often not effective in time.
-func (n *notEffective) givenUp(kinds []string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, kind := range kinds {
-		if n.times[kind] >= giveUpAfter {
-			return fmt.Errorf("the API server did not use any %s in time, %d times, so it was not tried again; --patience makes the run wait longer: %w", kind, n.times[kind], n.why[kind])
+// repeatIneffective returns the scenarios that install no kind that failed. The others are repeated.
+func (r *groupRun) repeatIneffective(squad []*execution.Setup, failed map[string]string) []*execution.Setup {
+	return slices.DeleteFunc(squad, func(s *execution.Setup) bool {
+		for _, kind := range append(admissionKinds(s.Installed()), otherKinds) {
+			cause, is := failed[kind]
+			if !is {
+				continue
+			}
+			for _, c := range s.Cases {
+				r.again(c, cause, nil)
+			}
+			return true
 		}
-	}
-	return nil
+		return false
+	})
+}
+
+// waitUntilRemoved waits until the API server no longer acts on what a scenario that runs alone installed or wrote.
+// A kind that was not effective in time is not waited for. What the others installed decides about nothing but their
+// own namespaces.
+func (r *groupRun) waitUntilRemoved(ctx context.Context, of []map[string]any) error {
+	return r.target.WaitUntilEffective(ctx, slices.DeleteFunc(of, func(manifest map[string]any) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.ContainsFunc(admissionKinds([]map[string]any{manifest}), func(kind string) bool { return r.ineffective[kind].times > 0 })
+	}))
 }

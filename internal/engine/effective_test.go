@@ -113,48 +113,6 @@ func TestNotEffective(t *testing.T) {
 	}
 }
 
-// lingering is a Provider and a Target whose API server still acts on what was removed when the second wait runs out.
-type lingering struct {
-	unsteady
-
-	mu    sync.Mutex
-	waits [][]string // the kinds
-}
-
-func (s *lingering) Start(context.Context, target.StartOptions) (target.Target, error) {
-	return lingeringTarget{unsteadyTarget{targettest.Target{Sandbox: s}, &s.unsteady}, s}, nil
-}
-
-type lingeringTarget struct {
-	unsteadyTarget
-	s *lingering
-}
-
-func (t lingeringTarget) WaitUntilEffective(_ context.Context, manifests []map[string]any) error {
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	t.s.waits = append(t.s.waits, admissionKinds(manifests))
-	if len(t.s.waits) == 2 {
-		return fmt.Errorf("wait: %w after 45s", framework.ErrTimeout)
-	}
-	return nil
-}
-
-// What was removed and possibly is still effective is waited for again before the next scenarios.
-func TestRemovedLate(t *testing.T) {
-	t.Parallel()
-	first, second := installs("a.a", "MutatingAdmissionPolicy"), installs("a.b", "ValidatingWebhookConfiguration")
-	first.Spec.Exclusive, second.Spec.Exclusive = true, true // each has a wave
-	on := &lingering{}
-	r, err := Run(t.Context(), Options{Provider: on, Scenarios: []scenario.Scenario{first, second}})
-	if err != nil || r.Summary.Pass != 2 {
-		t.Fatalf("%s, %v; want 2 pass", r.Summary, err)
-	}
-	if len(on.waits) < 3 || !slices.Contains(on.waits[2], "MutatingAdmissionPolicy") || !slices.Contains(on.waits[2], "ValidatingWebhookConfiguration") {
-		t.Errorf("waits for %q; want the third to be for both kinds", on.waits)
-	}
-}
-
 // What an API server lacks costs the scenarios that need it.
 func TestLacks(t *testing.T) {
 	t.Parallel()

@@ -91,7 +91,7 @@ type run struct {
 	mu       sync.Mutex
 	outcomes map[string]report.Outcome
 	repeats  map[string]int // how often each scenario was repeated
-	drops    map[string]drops
+	drops    map[string]int // how often the API server closed the connection instead of answering
 	info     framework.TargetInfo
 	// enabledPlugins are the enabled plugins of the default server. Nil if they are not known.
 	enabledPlugins []string
@@ -131,7 +131,7 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	began := time.Now()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, drops: map[string]drops{}, pauses: pause.Start(watching)}
+	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, drops: map[string]int{}, pauses: pause.Start(watching)}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip, lanes{install: options.Install.Objects(), foreign: options.AllowForeign}))
 	r.timing.Total = time.Since(began).Seconds()
 	if r.timing.Catalogue == 0 && r.info.Kind != "" { // no scenario ran on the default server
@@ -177,7 +177,16 @@ func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 	if reason, known := r.options.KnownFailing[s.Metadata.Name]; known {
 		outcome = outcome.WithKnownFailing(reason)
 	}
-	outcome = outcome.WithTexts(r.texts(outcome.Name))
+	r.mu.Lock()
+	c := r.cases[outcome.Name]
+	r.mu.Unlock()
+	// What a report does not show is hidden where a string is made of values: see package expect. The texts of errors are
+	// left, in which a server, a webhook or a file repeats them.
+	texts := redact.Text
+	if c != nil { // otherwise the scenario was not read
+		texts = c.Texts()
+	}
+	outcome = outcome.WithTexts(texts)
 	r.mu.Lock()
 	outcome.Repeated = r.repeats[s.Metadata.Name]
 	r.outcomes[s.Metadata.Name] = outcome

@@ -118,7 +118,7 @@ func (r *run) groups(ctx context.Context, all []group) error {
 	byDefault := group{}
 	if len(all) > 0 && all[0].profile == nil {
 		byDefault, all = all[0], all[1:]
-		if err := r.unpaused(func() error { return r.check(ctx, byDefault) }); r.endRefused(ctx, byDefault, err) {
+		if err := r.check(ctx, byDefault); r.endRefused(ctx, byDefault, err) {
 			byDefault.scenarios = nil
 		} else if err != nil {
 			return err
@@ -199,8 +199,8 @@ type groupRun struct {
 	answers answers
 	// foreign is why no scenario can run on the server, or nil.
 	foreign *execution.ForeignError
-	// notEffective has the kinds of configurations that the server did not use in time.
-	notEffective notEffective
+	// ineffective has the kinds of configurations that the server did not use in time. It is guarded by run.mu.
+	ineffective map[string]ineffective
 }
 
 // observesPlugins reports whether a scenario of the group expects calls of admission plugins.
@@ -251,13 +251,9 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
-	var started target.Target
-	err := r.unpaused(func() (err error) {
-		started, err = r.options.Provider.Start(ctx, target.StartOptions{
-			Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign,
-			ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Parallel: min(r.options.Parallel, len(scenario.Cases(g.scenarios))), Patience: r.options.Patience,
-		})
-		return err
+	started, err := r.options.Provider.Start(ctx, target.StartOptions{
+		Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign,
+		ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Parallel: min(r.options.Parallel, len(scenario.Cases(g.scenarios))), Patience: r.options.Patience,
 	})
 	if errors.Is(err, target.ErrNoProfiles) && g.alone {
 		r.mu.Lock()
@@ -278,10 +274,8 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &groupRun{run: r, group: g, target: started}
-	err = one.whileRuns(ctx, func(ctx context.Context) error {
-		return r.unpaused(func() error { return r.install(ctx, started) })
-	})
+	one := &groupRun{run: r, group: g, target: started, ineffective: map[string]ineffective{}}
+	err = one.whileRuns(ctx, func(ctx context.Context) error { return r.install(ctx, started) })
 	if !one.refused(ctx, err, nil) && err != nil {
 		return nil, errors.Join(err, r.closeTarget(ctx, started, err))
 	}

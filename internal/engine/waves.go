@@ -16,7 +16,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -82,11 +81,16 @@ func (r *groupRun) canRun(s scenario.Scenario) bool {
 	if reason == "" && s.Spec.Isolation == scenario.IsolationNone && r.target.Info().Served {
 		reason = openUnsupported
 	}
+	unseen, verdict := r.unseen(s), framework.Unsupported
 	if reason == "" {
-		reason = r.unseen(s).Unusable(s)
+		reason = unseen.Unusable(s)
+	}
+	if reason == "" {
+		reason, verdict = unseen.Undecidable(s), framework.Inconclusive
 	}
 	if reason != "" {
-		r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+		r.finish(s, report.Outcome{Verdict: verdict, Reason: reason})
+		r.noteNotSeen(unseen)
 	}
 	return reason == ""
 }
@@ -144,7 +148,7 @@ func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
 	r.number++
 	setup, err := execution.New(s, r.target, execution.Options{
 		Number: r.number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
-		Secrets: func() *redact.Set { return &redact.Set{} }, Results: r.options.Results,
+		Results: r.options.Results,
 	})
 	if err != nil {
 		r.finishAll([]scenario.Scenario{s}, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
@@ -195,7 +199,7 @@ func (r *groupRun) wave(ctx context.Context, wave []*execution.Setup, last bool)
 	}
 	// Also what is not ready, because one of its objects could not be installed: the others are there.
 	installed := slices.DeleteFunc(slices.Clone(wave), func(s *execution.Setup) bool { return !s.Begun() })
-	if last && !r.hasRepeats() && !r.target.Info().Served {
+	if last && len(r.toRepeat) == 0 && !r.target.Info().Served {
 		r.left = installed
 		return nil // Close removes everything, or the API server ends
 	}
@@ -257,18 +261,14 @@ func forEach[T any](all []T, limit int, do func(T)) {
 // for which that succeeded.
 func (r *groupRun) arrange(ctx context.Context, squad []*execution.Setup) ([]*execution.Setup, error) {
 	r.stage("installing what %d scenarios need", squad)
-	began, lostBefore := time.Now(), strangers(r.target).Lost
+	since := r.now()
 	var mu sync.Mutex
 	failed := map[*execution.Setup]error{}
 	// In reverse: the sooner a definition exists, the sooner it is old enough.
 	order := crdsLast(squad)
 	slices.Reverse(order)
 	forEach(order, r.options.Parallel, func(s *execution.Setup) {
-		err := ctx.Err()
-		if err == nil {
-			err = s.Arrange(ctx)
-		}
-		if err != nil {
+		if err := s.Arrange(ctx); err != nil {
 			mu.Lock()
 			failed[s] = err
 			mu.Unlock()
@@ -287,74 +287,24 @@ func (r *groupRun) arrange(ctx context.Context, squad []*execution.Setup) ([]*ex
 		if lost := r.lost(ctx, err); lost != nil {
 			return nil, lost
 		}
-		cause := r.nothing(err, began)
-		if cause == "" && canDependOnLost(execution.NotArranged(err)) && r.lostSince(lostBefore) {
-			cause = lostCause
-		}
-		r.notArranged(s, err, cause)
+		r.notArranged(s, err, since)
 	}
 	return ready, nil
 }
 
-// notArranged ends the cases of a scenario after an error of Arrange, or repeats them if there is a cause for
-// which the error says nothing.
-func (r *groupRun) notArranged(s *execution.Setup, err error, cause string) {
+// notArranged ends the cases of a scenario after an error of Arrange.
+func (r *groupRun) notArranged(s *execution.Setup, err error, since moment) {
 	outcome := execution.NotArranged(err)
+	cause := r.saysNothing(outcome, expect.InfrastructureError(err), since)
 	for i, c := range s.Cases {
-		if cause != "" {
-			r.repeatLater(c.Scenario, "setup: "+cause)
+		switch {
+		case cause != "":
+			r.again(c, cause, nil)
 			continue
-		}
-		if i > 0 && outcome.Verdict != framework.Inconclusive {
+		case i > 0 && outcome.Verdict != framework.Inconclusive:
 			outcome.Reason = "setup: this case uses the same policies as " + s.Cases[0].Scenario.Metadata.Name + ": the reason is there"
 		}
 		r.finish(c.Scenario, outcome)
-	}
-}
-
-// waitUntilEffective waits until the API server acts on what the scenarios installed. It returns the scenarios for which
-// it does, and an error if nothing can be observed on the API server.
-func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Setup) ([]*execution.Setup, error) {
-	ready = r.withoutGivenUp(ready)
-	lostBefore := strangers(r.target).Lost
-	err := r.effective(ctx, append(given(ready), r.stillRemoved()...))
-	if err == nil || ctx.Err() != nil {
-		r.notEffective.forget(admissionKinds(given(ready)))
-		return ready, ctx.Err()
-	}
-	if lost := r.lost(ctx, err); lost != nil {
-		return nil, lost
-	}
-	if r.refused(ctx, err, ready) {
-		return nil, err
-	}
-	if errors.Is(err, framework.ErrTimeout) && !errors.Is(err, framework.ErrNoResponse) && !r.lostSince(lostBefore) {
-		return r.byKind(ctx, ready)
-	}
-	verdict := framework.Errored
-	if r.lostSince(lostBefore) {
-		verdict, err = framework.Inconclusive, fmt.Errorf("%s: %w", lostCause, err)
-	}
-	if errors.Is(err, framework.ErrTimeout) {
-		verdict = framework.Inconclusive
-	}
-	for _, c := range casesOf(ready) {
-		r.finish(c.Scenario, report.Outcome{Verdict: verdict, Reason: err.Error()})
-	}
-	return nil, err
-}
-
-// effective waits until the API server acts on what the scenarios installed or removed. It
-// begins again if the API server did not respond in between.
-func (r *groupRun) effective(ctx context.Context, of []map[string]any) error {
-	for left := repeatLimit; ; left-- {
-		began := time.Now()
-		err := r.target.WaitUntilEffective(ctx, of)
-		cause := r.nothing(err, began)
-		if err == nil || cause == "" || left == 0 || ctx.Err() != nil || r.lost(ctx, err) != nil {
-			return err
-		}
-		r.options.Progress.Stage("waiting again: " + cause)
 	}
 }
 
@@ -363,9 +313,10 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 	if ctx.Err() != nil {
 		return
 	}
-	began, lostBefore := time.Now(), strangers(w.target).Lost
-	outcome := report.Outcome{Verdict: framework.Pass}
-	if failure := c.Act(ctx); failure != nil {
+	since := w.now()
+	outcome, cause := report.Outcome{Verdict: framework.Pass}, ""
+	failure := c.Act(ctx)
+	if failure != nil {
 		if ctx.Err() != nil {
 			return // the run ended, not the scenario
 		}
@@ -373,57 +324,40 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 			w.abort(lost)
 			return
 		}
-		outcome = c.Outcome(failure)
-		if cause := failure.NothingAboutAdmission(); cause != "" {
-			w.repeatFailed(c, failure, cause)
-			return
-		}
+		outcome, cause = c.Outcome(failure), failure.NothingAboutAdmission()
 	}
-	if w.pauses.Since(began) { // what was observed can be right only because of the pause
-		w.finish(c.Scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: paused})
+	if cause = w.saysNothing(outcome, cause, since); cause != "" {
+		w.again(c, cause, failure)
 		return
 	}
-	if outcome.Verdict == framework.Fail && w.answers.lateSince(began) {
-		w.repeatLater(c.Scenario, serverPaused)
-		return
-	}
-	if outcome.Verdict == framework.Inconclusive && w.answers.missingSince(began) {
-		w.repeatLater(c.Scenario, "the API server did not respond to another scenario")
-		return
-	}
-	outcome.DurationSeconds = time.Since(began).Seconds()
-	outcome = w.gateUnknown(c.Scenario, w.plugins.judge(c.Scenario, outcome))
-	if canDependOnLost(outcome) && w.lostSince(lostBefore) {
-		w.repeatLater(c.Scenario, lostCause)
-		return
-	}
-	w.finish(c.Scenario, outcome)
+	outcome.DurationSeconds = time.Since(since.time).Seconds()
+	w.finish(c.Scenario, w.gateUnknown(c.Scenario, w.plugins.judge(c.Scenario, outcome)))
 }
 
-// uninstall removes what the scenarios installed to decide about requests, and waits
-// until the API server no longer acts on it.
+// uninstall removes what the scenarios installed to decide about requests. After a scenario that runs alone, it waits until
+// the API server no longer acts on it.
 func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Setup) error {
-	errs := make(chan error, len(ready))
-	forEach(ready, r.options.Parallel, func(s *execution.Setup) {
-		errs <- r.unpaused(func() error { return s.Uninstall(ctx) })
-	})
-	close(errs)
+	var mu sync.Mutex
 	var err error
-	for one := range errs {
+	forEach(ready, r.options.Parallel, func(s *execution.Setup) {
+		one := s.Uninstall(ctx)
+		mu.Lock()
+		defer mu.Unlock()
 		err = errors.Join(err, one)
-	}
-	if err == nil {
-		err = r.removed(ctx, append(given(ready), written(ready)...))
+	})
+	alone := len(ready) > 0 && ready[0].Open()
+	if err == nil && alone {
+		err = r.waitUntilRemoved(ctx, append(given(ready), written(ready)...))
 	}
 	for _, s := range ready {
 		if err == nil {
-			err = r.unpaused(func() error { return s.RemoveStored(ctx) })
+			err = s.RemoveStored(ctx)
 		}
 	}
 	switch {
 	case err == nil:
 		return nil
-	case ready[0].Open() && ctx.Err() == nil:
+	case alone && ctx.Err() == nil:
 		return fmt.Errorf("%w: %s: %w", errNotClean, ready[0].Scenario.Metadata.Name, err)
 	}
 	return fmt.Errorf("uninstall scenarios: %w", err)

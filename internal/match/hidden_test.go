@@ -117,7 +117,4 @@ func TestHide(t *testing.T) {
 			}
 		})
 	}
-	if nearest := fmt.Sprint(hiding.Nearest(m{"a": m{"$oneOf": l{secret + ".", "b"}}}, m{"a": "c"})); strings.Contains(nearest, "secret") {
-		t.Errorf("the nearest value is %s", nearest)
-	}
 }

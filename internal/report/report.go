@@ -251,18 +251,6 @@ type Evidence struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// DurationMillis is the time from the request of the client to the response. 0 means not known.
 	DurationMillis float64 `json:"durationMillis,omitempty"`
-	// Diffs compare the objects that differ from what is expected.
-	Diffs []ObjectDiff `json:"diffs,omitempty"`
-}
-
-// ObjectDiff compares the YAML of an object with the YAML of the most similar object that would
-// have met the expectation.
-type ObjectDiff struct {
-	// Path is the place of the object: "object" for the one in the response, "calls[1].request".
-	Path string `json:"path"`
-	// Lines begin with "-" if only the expected object has them, with "+" if only the actual object
-	// has them, and with " " if both have them. "~" stands for lines that are left out.
-	Lines []string `json:"lines"`
 }
 
 // Decision is what a webhook, or a policy with a binding, does for a request. It is inferred from

@@ -25,10 +25,6 @@ func (e Evidence) withTexts(replace func(text string) string) Evidence {
 		m.Path, m.Expected, m.Actual = replace(m.Path), replace(m.Expected), replace(m.Actual)
 		return m
 	})
-	e.Diffs = replaced(e.Diffs, func(d ObjectDiff) ObjectDiff {
-		d.Lines = replaced(d.Lines, func(line string) string { return line[:1] + replace(line[1:]) }) // after the mark
-		return d
-	})
 	e.Timeline = replaced(e.Timeline, func(t TimelineEntry) TimelineEntry {
 		t.Summary, t.Request, t.Answer = replace(t.Summary), replace(t.Request), replace(t.Answer)
 		t.Patch = replaced(t.Patch, func(p PatchOperation) PatchOperation {

@@ -23,7 +23,7 @@ func TestWithTexts(t *testing.T) {
 	})
 	slices.Sort(kept)
 	want := []string{
-		".Area", ".Behaviours", ".Evidence.Decisions.Effect", ".Evidence.Decisions.Reason", ".Evidence.Diffs.Path",
+		".Area", ".Behaviours", ".Evidence.Decisions.Effect", ".Evidence.Decisions.Reason",
 		".Evidence.NotSeen.Service", ".Evidence.NotSeen.Webhooks", ".Evidence.Timeline.Patch.Op", ".Evidence.Timeline.Phase",
 		".Evidence.Timeline.Plugin", ".Evidence.Timeline.Webhook", ".File", ".KnownFailing", ".Level", ".Name", ".Requirement",
 		".Rerun", ".Source", ".Verdict",

@@ -81,9 +81,6 @@ type Options struct {
 	Unseen expect.Unseen
 	// Install is what is installed for all scenarios, or nil.
 	Install *shipped.Project
-	// Secrets returns a set for the values of a case that a report does not show, or nil if it shows all values.
-	// Required.
-	Secrets func() *redact.Set
 	// Results is that of the options of the engine.
 	Results func(name string, result framework.Result)
 }
@@ -94,7 +91,7 @@ type shared struct {
 	scripts map[string]hook.Script
 	// results has the results of steps with an ID, as decoded JSON.
 	results map[string]any
-	// secrets are the values that reports do not show, or nil.
+	// secrets are the values that reports do not show.
 	secrets *redact.Set
 	// writes has the last write of each kind. See waitForCache.
 	writes map[schema.GroupKind]written
@@ -120,7 +117,7 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Setup, error)
 	setup := &Setup{Case: whole}
 	for _, one := range cases {
 		c := *whole
-		c.Scenario, c.shared = one, newShared(options.Secrets())
+		c.Scenario, c.shared = one, newShared()
 		for _, manifest := range c.Given {
 			c.secrets.Add(manifest)
 		}
@@ -142,7 +139,7 @@ func (s *Setup) Keep(keep func(*Case) bool) {
 func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, error) {
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
-		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(options.Secrets()),
+		users: map[string]bool{}, patience: options.Patience, project: options.Install, Unseen: options.Unseen, shared: newShared(),
 		observe: options.Results,
 	}
 	for _, step := range s.Spec.When {
@@ -154,7 +151,6 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 			"hooks.caBundle": base64.StdEncoding.EncodeToString(at.CABundle),
 		}
 	}
-	c.Unseen = options.Unseen.Named(func(name string) (string, error) { return scenario.Replace(name, c.lookup) })
 	var err error
 	if c.namespaces, err = scenario.Replace(s.Spec.Namespaces, c.lookup); err != nil {
 		return nil, fmt.Errorf("read namespaces: %w", err)
@@ -173,8 +169,8 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 	return c, nil
 }
 
-func newShared(secrets *redact.Set) *shared {
-	return &shared{results: map[string]any{}, secrets: secrets, writes: map[schema.GroupKind]written{}, seen: map[seenObject]bool{}}
+func newShared() *shared {
+	return &shared{results: map[string]any{}, secrets: &redact.Set{}, writes: map[schema.GroupKind]written{}, seen: map[seenObject]bool{}}
 }
 
 // Open reports whether the scenario runs alone: what it installs is not narrowed.

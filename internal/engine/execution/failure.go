@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -72,7 +73,7 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 	switch {
 	case errors.Is(f.Err, framework.ErrForeign), errors.Is(f.Err, framework.ErrNotServed):
 		verdict = framework.Unsupported
-	case errors.Is(f.Err, framework.ErrTimeout), errors.Is(f.Err, context.DeadlineExceeded), errors.As(f.Err, new(*expect.UnseenError)), errors.As(f.Err, &foreign):
+	case errors.Is(f.Err, framework.ErrTimeout), errors.Is(f.Err, context.DeadlineExceeded), errors.As(f.Err, &foreign):
 		verdict = framework.Inconclusive
 	case f.Err != nil:
 		verdict = framework.Errored
@@ -99,7 +100,7 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 		Evidence:  c.evidence(f),
 	}
 	if verdict == framework.Fail {
-		outcome.Cause = f.cause(outcome.Evidence)
+		outcome.Cause = f.cause()
 	}
 	return outcome
 }
@@ -154,4 +155,17 @@ func (f *Failure) NothingAboutAdmission() string {
 		return expect.InfrastructureError(f.Err)
 	}
 	return f.nothing
+}
+
+// cause says what is wrong in words that the failures of other scenarios have too, or "".
+func (f *Failure) cause() string {
+	if len(f.mismatches) > 0 && !slices.ContainsFunc(f.mismatches, func(m expect.Mismatch) bool {
+		return !strings.HasPrefix(m.Path, "warnings[") && (m.Path != "message" || !f.codeExpected())
+	}) {
+		return "only the words of a message or warning differ"
+	}
+	if slices.ContainsFunc(f.mismatches, func(m expect.Mismatch) bool { return m.Path == "warnings" && strings.HasPrefix(m.Actual, "0 items") }) {
+		return "warnings are missing"
+	}
+	return ""
 }

@@ -44,7 +44,8 @@ func (c *Case) judgeRefuser(ctx context.Context, want *scenario.Expectation, req
 	if want == nil || result.Status.Code == 0 || result.Allowed() {
 		return others, "" // a request that was not refused is among the others
 	}
-	got := c.refuser(result.Status)
+	got := expect.RefusedBy(result.Status, c.ID)
+	got.Failed = got.Failed && !c.declares(got)
 	all = append(others, expect.Refused(want, got, result.Status, c.secrets)...)
 	if want.RefusedBy != nil && got == (expect.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *want.RefusedBy, request, result) {
 		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
@@ -52,23 +53,16 @@ func (c *Case) judgeRefuser(ctx context.Context, want *scenario.Expectation, req
 	return all, notSaid
 }
 
-// refuser returns who refused a request according to the response.
-func (c *Case) refuser(status metav1.Status) expect.Refuser {
-	got := expect.RefusedBy(status, c.ID)
-	got.Failed = got.Failed && !c.declares(got)
-	return got
-}
-
 // declares reports whether the message of a refusal is that of a validation in a manifest of the scenario,
 // even if it reads like an error.
 func (c *Case) declares(by expect.Refuser) bool {
-	return slices.ContainsFunc(c.Own(), func(manifest map[string]any) bool {
+	return by.Message != "" && slices.ContainsFunc(c.Own(), func(manifest map[string]any) bool {
 		policy := unstructured.Unstructured{Object: manifest}
 		validations, _, _ := unstructured.NestedSlice(manifest, "spec", "validations")
 		return policy.GetName() == by.Policy && slices.ContainsFunc(validations, func(validation any) bool {
 			fields, _ := validation.(map[string]any)
 			message, _ := fields["message"].(string)
-			return strings.TrimSpace(message) == by.Message && by.Message != ""
+			return strings.TrimSpace(message) == by.Message
 		})
 	})
 }

@@ -25,8 +25,8 @@ var forbidden = regexp.MustCompile(` is forbidden: User "([^"]*)" cannot (\S+) r
 const rolesLimit = 3 * time.Second
 
 // unauthorized describes a refusal by the authorizer, with what grants the right. It is empty for another
-// response, for a refusal by an authorizer that has not read the roles, and if that is not known: then
-// the scenario is repeated.
+// response, for a refusal by an authorizer that has not read the roles, and if there is no answer: then
+// the scenario is repeated. A user who may not ask for rights has none.
 func (c *Case) unauthorized(ctx context.Context, request framework.Request, status metav1.Status) string {
 	found := forbidden.FindStringSubmatch(status.Message)
 	if found == nil || status.Code != http.StatusForbidden || strings.Contains(status.Message, "denied the request") {
@@ -55,15 +55,15 @@ func (c *Case) unauthorized(ctx context.Context, request framework.Request, stat
 	return fmt.Sprintf("the authorizer refused the request: %s %s: %s", what, c.scopeName(namespace), c.remedy(as, namespace))
 }
 
-// may asks the API server whether a user, or that of the run, has a right. Answered is false if it does not
-// say.
+// may asks the API server whether a user, or that of the run, has a right. A user who may not ask has not. Answered is false
+// if the API server does not say.
 func (c *Case) may(ctx context.Context, user *framework.User, attributes *authorizationv1.ResourceAttributes) (allowed, answered bool) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 	kind := authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview")
 	review.SetGroupVersionKind(kind)
 	result, err := c.target.Do(ctx, framework.Request{Verb: framework.VerbCreate, Kind: kind, Object: review, User: user})
 	if err != nil || !result.Allowed() {
-		return false, false
+		return false, err == nil && result.Status.Code == http.StatusForbidden
 	}
 	allowed, answered, _ = unstructured.NestedBool(result.Fields(), "status", "allowed")
 	return allowed, answered

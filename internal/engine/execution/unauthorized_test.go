@@ -47,13 +47,13 @@ func TestUnauthorized(t *testing.T) {
 	}{
 		"no role":           {map[string]bool{"jane": false}, 0, "", cause + named},
 		"role not yet read": {map[string]bool{"jane": true}, 0, cause, ""},
-		"no roles read yet": {nil, 0, cause, ""},
+		"may not ask":       {nil, 0, "", cause + named},
 		"roles read later":  {map[string]bool{"jane": true}, 1, cause, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := metav1.Status{Code: 403, Message: `deployments.apps "a" is forbidden: User "jane" cannot patch resource "deployments/scale" in API group "apps" in the namespace "at-1"`}
 			c := caseOn(statusSandbox{status: status})
-			c.patience = 20 * time.Millisecond
+			c.patience = 250 * time.Millisecond
 			c.ID, c.target = "at-1", &reviewingTarget{Target: targettest.Target{Sandbox: c.sandbox}, may: test.may, refuses: test.refuses}
 			failure := c.step(t.Context(), scenario.Step{
 				As: &framework.User{Name: "jane"}, Subresource: "scale",

@@ -42,7 +42,7 @@ func (s Step) culprits(trace framework.Trace, findings []reach.Finding, options 
 	return slices.CompactFunc(found, func(a, b culprit) bool { return a == b })
 }
 
-// ofField returns what last changed a field of the object: a patch of a webhook, a plugin, or what is not observed.
+// ofField returns what last changed a field of the object: a patch of a webhook, or a plugin.
 func (s Step) ofField(path string, trace framework.Trace, findings []reach.Finding, options Options) culprit {
 	pointer := pointerOf(path)
 	for i := len(trace) - 1; i >= 0 && pointer != ""; i-- {
@@ -58,34 +58,11 @@ func (s Step) ofField(path string, trace framework.Trace, findings []reach.Findi
 			return culprit{fmt.Sprintf("webhook %q: its patch (%s) %s object.%s", call.Webhook, options.Secrets.Matcher().Cut(operation), did, path), call}
 		}
 	}
-	if s.Request.Object == nil || s.Request.Verb == framework.VerbApply || !s.Result.Allowed() {
-		return culprit{}
-	}
-	did := "changed"
-	sent, got := valueAt((framework.Result{Object: s.Request.Object}).Fields(), path), valueAt(s.Result.Fields(), path)
-	switch {
-	case match.Equal(sent, got):
-		return culprit{} // it is as the client sent it
-	case sent == (any)(match.Absent{}):
-		did = "added"
-	case got == (any)(match.Absent{}):
-		did = "removed"
-	}
-	return culprit{text: notObserved(trace, findings, options) + " " + did + " object." + path}
+	return culprit{}
 }
 
-// valueAt returns the value of a field, or match.Absent.
-func valueAt(object map[string]any, path string) any {
-	value, err := match.Lookup(object, path)
-	if err != nil {
-		return match.Absent{}
-	}
-	return value
-}
-
-// changes returns the last operation of the patch of a call that changes a field of the object of the request,
-// "replace /spec/containers", and what it did, or "". An operation that adds a map is not the cause of a field that is
-// missing in it.
+// changes returns the last operation of the patch of a call that touches a field of the object of the request,
+// "replace /spec/containers", and what it did, or "".
 func (s Step) changes(call framework.Call, pointer string) (operation, did string) {
 	patch, _ := call.Response["patch"].([]any)
 	if call.Plugin != nil || call.Response["allowed"] != true || !s.about(call) {
@@ -94,15 +71,13 @@ func (s Step) changes(call framework.Call, pointer string) (operation, did strin
 	for _, item := range slices.Backward(patch) {
 		fields, _ := item.(map[string]any)
 		target, _ := fields["path"].(string)
-		value, ofMap := fields["value"].(map[string]any)
-		rest, below := strings.CutPrefix(pointer, target)
-		did := "changed"
-		switch {
-		case !touches(target, pointer), fields["op"] == "add" && ofMap && below && rest != "" && !isItem(target) && lacks(value, rest):
+		if !touches(target, pointer) || fields["op"] == "add" && addsOther(target, pointer, fields["value"]) {
 			continue
-		case fields["op"] == "remove":
+		}
+		did := "changed"
+		if fields["op"] == "remove" {
 			did = "removed"
-		case fields["op"] == "add" && below && (rest == "" || ofMap && !lacks(value, rest)):
+		} else if fields["op"] == "add" && strings.HasPrefix(pointer, target) {
 			did = "added"
 		}
 		return fmt.Sprintf("%v %s", fields["op"], target), did
@@ -110,16 +85,13 @@ func (s Step) changes(call framework.Call, pointer string) (operation, did strin
 	return "", ""
 }
 
-// lacks reports whether a value does not have what a JSON pointer names first.
-func lacks(value map[string]any, pointer string) bool {
-	first, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
-	_, has := value[strings.NewReplacer("~1", "/", "~0", "~").Replace(first)]
-	return !has
-}
-
-// isItem reports whether a JSON pointer leads to an item of a list.
-func isItem(pointer string) bool {
-	return strings.Trim(pointer[strings.LastIndex(pointer, "/")+1:], "0123456789-") == ""
+// addsOther reports whether an operation that adds a map at a JSON pointer adds no field of another one, which is below it.
+func addsOther(target, pointer string, value any) bool {
+	fields, ofMap := value.(map[string]any)
+	rest, below := strings.CutPrefix(pointer, target+"/")
+	first, _, _ := strings.Cut(rest, "/")
+	_, has := fields[strings.NewReplacer("~1", "/", "~0", "~").Replace(first)]
+	return ofMap && below && !has
 }
 
 // about reports whether a call is for the request of the step, in the version of the request: other
@@ -166,25 +138,6 @@ func policies(names []string) string {
 	return "one of the policies " + strings.Join(names, ", ")
 }
 
-// notObserved describes what can have changed a field that no call that was observed changed.
-func notObserved(trace framework.Trace, findings []reach.Finding, options Options) string {
-	others := []string{"the API server (defaults, for instance)"}
-	if len(trace.Plugins()) == 0 {
-		others = append(others, "an admission plugin (on envtest, --observe-plugins shows it)")
-	}
-	if names := mutating(findings); len(names) > 0 {
-		others = append(others, policies(names))
-	}
-	var notSeen []string
-	for _, one := range options.NotSeen {
-		notSeen = append(notSeen, one.Webhooks...)
-	}
-	if len(notSeen) > 0 {
-		others = append(others, "a webhook whose calls are not seen: "+strings.Join(notSeen, ", "))
-	}
-	return strings.Join(others, " or ")
-}
-
 // callsWebhooks reports whether a plugin calls webhooks, which have their own entries.
 func callsWebhooks(plugin string) bool {
 	return plugin == "MutatingAdmissionWebhook" || plugin == "ValidatingAdmissionWebhook"
@@ -213,8 +166,6 @@ func (s Step) ofRefusal(trace framework.Trace, options Options) []culprit {
 		return nil
 	}
 	switch {
-	case status.Code == http.StatusForbidden && len(trace.Plugins()) == 0 && !strings.Contains(status.Message, `User "`):
-		return []culprit{{text: "the response does not name an admission plugin that refused (on envtest, --observe-plugins shows it)"}}
 	case status.Code == http.StatusInternalServerError:
 		return s.ofPatch(trace)
 	case status.Code == http.StatusUnprocessableEntity && status.Details != nil:

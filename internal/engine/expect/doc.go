@@ -1,6 +1,5 @@
 // Package expect compares a framework.Result with the expectation of a scenario, and collects what a report shows of
-// the mismatches: the timeline of the calls, what each webhook and policy does about the request, who refused it, and
-// the difference of objects from what is expected.
+// the mismatches: the timeline of the calls, what each webhook and policy does about the request, and who refused it.
 //
 // Judge only checks the fields that are set in the Expectation, with one exception: without
 // allowed, code and reason, the request must be allowed. Package match compares objects,

@@ -65,7 +65,6 @@ func Of(s Step, options Options) *report.Evidence {
 	if !s.Result.Finished.IsZero() {
 		evidence.DurationMillis = millis(s.Result.Finished.Sub(s.Result.Started))
 	}
-	evidence.Diffs = options.diffs(Objects(s.Expect, s.Result, s.Mismatches, options.Secrets))
 	event, trace := s.auditEvent(options), s.Result.Trace
 	if event != nil && len(trace.Plugins()) == 0 {
 		trace = trace.With(event.Plugins)

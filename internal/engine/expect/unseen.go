@@ -17,9 +17,6 @@ import (
 // the others go through a Hook, which records them. Nil has none.
 type Unseen map[string]string
 
-// anyWebhook is the name in Unseen of one whose name is not known.
-const anyWebhook = "any webhook"
-
 // UnseenOptions say which calls go through a Hook.
 type UnseenOptions struct {
 	// Endpoints are the Endpoints by NAMESPACE/NAME of a Service.
@@ -38,7 +35,7 @@ func UnseenOf(s scenario.Scenario, options UnseenOptions) Unseen {
 	for _, one := range append(webhooksIn(options.Installed), WebhooksUnderTest(s)...) {
 		switch {
 		case one.Direct && expects:
-			found[cmp.Or(one.Name, anyWebhook)] = ""
+			found[cmp.Or(one.Name, "any webhook")] = ""
 		case one.Direct || one.Name == "": // or a conversion webhook
 		case one.Service != "" && options.Endpoints[one.Service].URL == "":
 			found[one.Name] = one.Service
@@ -47,19 +44,6 @@ func UnseenOf(s scenario.Scenario, options UnseenOptions) Unseen {
 		}
 	}
 	return found
-}
-
-// Named returns the webhooks with the names that replace returns. One whose name it cannot replace can be any.
-func (u Unseen) Named(replace func(name string) (string, error)) Unseen {
-	named := Unseen{}
-	for name, service := range u {
-		replaced, err := replace(name)
-		if err != nil {
-			replaced = anyWebhook
-		}
-		named[replaced] = service
-	}
-	return named
 }
 
 // String says what is not seen, and why.
@@ -86,56 +70,8 @@ func (u Unseen) Report() []report.NotSeen {
 	return all
 }
 
-// UnseenError is the error of a step that also has expectations of calls that are not seen. Its other
-// expectations hold.
-type UnseenError struct{ Webhooks Unseen }
-
-// Error says which calls are not seen.
-func (e *UnseenError) Error() string {
-	return "admissiontest cannot check the expected calls: " + e.Webhooks.String()
-}
-
-// Decidable returns the part of an expectation that does not need the calls that are not seen, and
-// whether there is another part. An expectation of all calls is about these calls too.
-func (u Unseen) Decidable(expect *scenario.Expectation) (part *scenario.Expectation, complete bool) {
-	if len(u) == 0 || expect == nil {
-		return expect, true
-	}
-	decidable := *expect
-	complete = len(expect.Distinct) == 0 && !expect.Serial && !expect.AnsweredLast
-	if expect.Calls != nil {
-		calls := *expect.Calls
-		if calls.InOrder != nil || calls.AnyOrder != nil || calls.Include == nil && calls.Exclude == nil {
-			complete = false
-		}
-		of := func(call scenario.Call) bool { return u.has(call.Webhook) }
-		calls.InOrder, calls.AnyOrder = slices.DeleteFunc(slices.Clone(calls.InOrder), of), slices.DeleteFunc(slices.Clone(calls.AnyOrder), of)
-		calls.Include, calls.Exclude = slices.DeleteFunc(slices.Clone(calls.Include), of), slices.DeleteFunc(slices.Clone(calls.Exclude), u.has)
-		complete = complete && len(calls.Include) == len(expect.Calls.Include) && len(calls.Exclude) == len(expect.Calls.Exclude)
-		decidable.Calls = &calls
-	}
-	// These compare calls with each other: some of the calls decide nothing.
-	decidable.Distinct, decidable.Serial, decidable.AnsweredLast = nil, false, false
-	if slices.ContainsFunc(expect.Overlapping, u.has) {
-		decidable.Overlapping, complete = nil, false
-	}
-	return &decidable, complete
-}
-
-func (u Unseen) has(name string) bool {
-	_, is := u[name]
-	_, all := u[anyWebhook]
-	return is || all
-}
-
-// Seen returns the calls of a Trace without the calls of the webhooks in u: another webhook can have
-// the same name.
-func (u Unseen) Seen(trace framework.Trace) framework.Trace {
-	return slices.DeleteFunc(slices.Clone(trace), func(call framework.Call) bool { return u.has(call.Webhook) })
-}
-
-// Unusable returns why the scenario cannot be judged, or "": it has a script for a webhook that the API
-// server calls without a Hook, or uses its calls in a placeholder.
+// Unusable returns why the scenario cannot run, or "": it has a script for a webhook that the API
+// server calls without a Hook.
 func (u Unseen) Unusable(s scenario.Scenario) string {
 	names := slices.Collect(maps.Keys(s.Spec.Hooks))
 	for _, step := range s.Spec.When {
@@ -151,10 +87,16 @@ func (u Unseen) Unusable(s scenario.Scenario) string {
 			return fmt.Sprintf("the scenario has a script for webhook %s, but the API server calls this webhook without a Hook: give its configuration in given or install, with a Service that has an --endpoint", name)
 		}
 	}
-	if len(u) > 0 && s.UsesCalls() {
-		return "a placeholder $(steps.ID.calls.…) needs all calls of a step: " + u.String()
-	}
 	return ""
+}
+
+// Undecidable returns why the scenario, which can run, would show nothing, or "": a step expects or uses calls of webhooks,
+// and not all calls are seen.
+func (u Unseen) Undecidable(s scenario.Scenario) string {
+	if len(u) == 0 || !s.ExpectsCalls() {
+		return ""
+	}
+	return "admissiontest cannot check the expected calls: " + u.String()
 }
 
 // scriptedBy returns the names of the webhooks for which a step sets a script.

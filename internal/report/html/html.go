@@ -119,27 +119,12 @@ func functions() template.FuncMap {
 		"deref":   func(value *float64) float64 { return *value },
 		"join":    strings.Join,
 		"isLink":  isLink,
-		"mark":    mark,
 	}
 }
 
 // isLink reports whether a source is a link: other URLs, and text, are not.
 func isLink(text string) bool {
 	return strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
-}
-
-// mark returns the class of a line of a diff.
-func mark(line string) string {
-	switch {
-	case strings.HasPrefix(line, "-"):
-		return "expected"
-	case strings.HasPrefix(line, "+"):
-		return "actual"
-	case strings.HasPrefix(line, "~"):
-		return "left-out"
-	default:
-		return ""
-	}
 }
 
 // millis returns a number of milliseconds. A call of a webhook on the same machine can take less than

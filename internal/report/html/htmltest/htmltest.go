@@ -30,7 +30,6 @@ func Hostile() report.Report {
 				Step: 1, Action: hostile, Response: hostile, RefusedBy: hostile, Details: hostile, Causes: []string{hostile}, Warnings: []string{hostile}, NotSeen: r.NotSeen,
 				Mismatches: []report.Mismatch{{Path: hostile, Expected: hostile, Actual: hostile}},
 				Decisions:  []report.Decision{{Subject: hostile, Effect: hostile, Text: hostile}},
-				Diffs:      []report.ObjectDiff{{Path: hostile, Lines: []string{hostile, "+" + hostile}}},
 				Timeline: []report.TimelineEntry{
 					{Phase: hostile, Webhook: hostile, Request: hostile, Answer: hostile, DurationMillis: &took, Patch: []report.PatchOperation{{Op: hostile, Path: hostile, Value: hostile}}},
 					{Phase: "mutating", Plugin: hostile, Summary: hostile},
@@ -74,11 +73,11 @@ func Sample(outcomes int) report.Report {
 func verdictOf(i int, o report.Outcome) report.Outcome {
 	switch {
 	case i%20 == 0:
-		o.Verdict, o.Reason, o.Evidence = framework.Fail, "step 1 (line 21): create ConfigMap subject: calls[1]: expected a call", failed(i == 0)
+		o.Verdict, o.Reason, o.Evidence = framework.Fail, "step 1 (line 21): create ConfigMap subject: calls[1]: expected a call", failed()
 	case i%20 == 5:
 		o.Verdict, o.Reason, o.NotServed = framework.Unsupported, "arrange: the API server does not serve v1 Pod", "v1 Pod"
 	case i%20 == 10:
-		o.Verdict, o.KnownFailing, o.Evidence = framework.Fail, "https://example.com/issues/1", failed(false)
+		o.Verdict, o.KnownFailing, o.Evidence = framework.Fail, "https://example.com/issues/1", failed()
 	case i%100 == 15:
 		o.Verdict, o.Reason = framework.Inconclusive, "the fence did not answer within 30s"
 	case i%100 == 35:
@@ -90,15 +89,14 @@ func verdictOf(i int, o report.Outcome) report.Outcome {
 }
 
 // failed returns the evidence of a failure.
-func failed(long bool) *report.Evidence {
+func failed() *report.Evidence {
 	took := 2.1
-	evidence := &report.Evidence{
+	return &report.Evidence{
 		Step: 1, Line: 21, Action: "create ConfigMap subject", Response: "201", DurationMillis: 9.7,
 		Mismatches: []report.Mismatch{
 			{Path: "calls[1].request.object.data.by", Expected: `"second"`, Actual: `"first"`},
 			{Path: "calls[2]", Expected: "a call of third.example.com", Actual: "no further call"},
 		},
-		Diffs: []report.ObjectDiff{{Path: "calls[1].request", Lines: []string{"~ 7 equal lines", " object:", "   apiVersion: v1", "   data:", "-    by: second", "+    by: first", "   kind: ConfigMap", "   metadata:", "~ 27 equal lines"}}},
 		Timeline: []report.TimelineEntry{
 			{OffsetMillis: 1.1, Phase: "mutating", Plugin: "MutatingAdmissionWebhook", Request: "CREATE configmaps at-k3f9xq2m7d-00001/subject", Answer: "changed data", DurationMillis: &took, Observed: true},
 			{OffsetMillis: 1.4, Phase: "mutating", Webhook: "first.example.com", Request: "CREATE at-k3f9xq2m7d-00001/subject", Answer: "allowed, patch (1 operation)", DurationMillis: &took, Observed: true, Patch: []report.PatchOperation{{Op: "add", Path: "/data", Value: `{"by":"first"}`}}},
@@ -110,12 +108,4 @@ func failed(long bool) *report.Evidence {
 			Text: `it is not called: the namespaceSelector does not match namespace "at-k3f9xq2m7d-00001": label "team" is missing, want "blue"`,
 		}},
 	}
-	if long {
-		diff := report.ObjectDiff{Path: "object"}
-		for i := range 100 {
-			diff.Lines = append(diff.Lines, fmt.Sprintf("-  key-%03d: a value that is long enough for a line that does not fit on a narrow screen", i), fmt.Sprintf("+  key-%03d: another value", i))
-		}
-		evidence.Diffs = append([]report.ObjectDiff{diff}, evidence.Diffs...)
-	}
-	return evidence
 }

@@ -15,26 +15,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// A diff has the lines of YAML that differ, without secrets: also not those with several lines, and not
-// where a webhook has put them.
-func TestDiffs(t *testing.T) {
-	type m = map[string]any
-	options := Options{Secrets: &redact.Set{}}
-	options.Secrets.Add(m{"kind": "Secret", "stringData": m{"key": "first line\nsecond line\n"}})
-	objects := []Object{
-		{Path: "object", Expected: m{"data": m{"a": "1", "b": "2"}}, Actual: m{"data": m{"a": "1", "b": "x\nfirst line\nsecond line\n"}}},
-		{Path: "calls[0].request", Expected: m{"a": 1}, Actual: m{"a": 1.0}},
-	}
-	want := []report.ObjectDiff{{Path: "object", Lines: []string{" data:", `   a: "1"`, `-  b: "2"`, "+  b: |-", "+    x", "+    (redacted)"}}}
-	if diff := cmp.Diff(want, options.diffs(objects)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	options.Secrets = nil
-	if got := options.diffs(objects)[0].Lines; got[len(got)-1] != "+    second line" {
-		t.Errorf("with secrets: got %q", got)
-	}
-}
-
 // The operations of a patch are in the report, at most operationLimit, without the values for a Secret.
 func TestPatchOf(t *testing.T) {
 	call := func(kind string, patch ...any) framework.Call {
