@@ -196,6 +196,8 @@ type Observations struct {
 	Shapes map[string]string
 	// NotServed has the kinds of samples that the API server does not serve.
 	NotServed []string
+	// NotStored says of which samples no copy is stored.
+	NotStored []string
 	// NotSent is how many variants were left out, because their object has too many fields.
 	NotSent int
 	// Unsent says of groups why their requests were not sent with the policies, and of Every why no request was.

@@ -358,6 +358,7 @@ func (b *bench) storeShared(ctx context.Context, s sample, manifest map[string]a
 	request := framework.Delete(kept)
 	request.InProcess = framework.InProcess{} // an API server reads the old object itself
 	_, err = b.sandbox.Send(ctx, request)
+	b.observed.NotStored = append(b.observed.NotStored, fmt.Sprintf("%s: no copy is stored, because beside it the API server refuses the sample: %s", s.name, result.Status.Message))
 	return nil, err
 }
 

@@ -36,6 +36,11 @@ func (t *T) each(groups ...Group) []*Case {
 			t.Unobserved("%s", why)
 		}
 	}
+	for _, why := range t.NotStored {
+		if len(found) == 0 {
+			t.LogOnce(why)
+		}
+	}
 	for _, c := range t.Cases {
 		if len(found) == 0 && slices.Contains(groups, c.Group) {
 			t.LogOnce(fmt.Sprintf("%s: not accepted without the policies: %s", c.What, c.Before.Status.Message))

@@ -1,4 +1,4 @@
-package rules_test
+package rules
 
 import (
 	"strings"
@@ -12,15 +12,14 @@ import (
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/rules"
 )
 
 // judge checks a rule with given responses.
 func judge(t *testing.T, id string, subject Subject, observed Observations) rule.Outcome {
 	t.Helper()
-	for _, each := range rules.All() {
+	for _, each := range All() {
 		if each.ID == id {
-			checked := &rules.T{T: rule.NewT(rule.Names{Suite: "policy", Unreached: "not reached"}), Subject: subject, Observations: &observed}
+			checked := &T{T: rule.NewT(rule.Names{Suite: "policy", Unreached: "not reached"}), Subject: subject, Observations: &observed}
 			return checked.Run(each.Rule(), false, time.Minute, func() { each.Check(checked) })
 		}
 	}
