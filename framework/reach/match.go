@@ -23,10 +23,10 @@ import (
 
 // explanation is one call of Explain.
 type explanation struct {
-	ctx      context.Context //nolint:containedctx // it lives as long as the call
-	request  Request
-	cluster  Cluster
-	lookup   namespaceLookup
+	ctx     context.Context //nolint:containedctx // it lives as long as the call
+	request Request
+	cluster Cluster
+	lookup  namespaceLookup
 	// brief leaves out the texts of Findings without an effect.
 	brief    bool
 	mutating admission.Attributes
