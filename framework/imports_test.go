@@ -15,7 +15,7 @@ const module = "github.com/admissiontest/admissiontest"
 func layers() [][]string {
 	return [][]string{
 		{"docs", "internal/cel"},
-		{"internal/owned", "internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
+		{"internal/owned", "internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/kubeapiserver", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/apiserver/binaries", "internal/relay"},
 		{"framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver"},
 		{"framework/internal/plugintrace", "internal/rule", "fakes/internal/informer"},
@@ -29,7 +29,7 @@ func layers() [][]string {
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
 		{"internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
-		{"internal/providers", "internal/e2e", "internal/policymutants", "suites/policy/internal/check"},
+		{"internal/providers", "internal/e2e", "internal/policymutants"},
 		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/proof", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
 		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
@@ -64,7 +64,7 @@ func libraries() map[string][]string {
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
 		"k8s.io/client-go":               {", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", "suites/webhook/internal/check"},
-		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "internal/cel", "internal/vary", "cmd/admissiontest/internal/cli", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/check"},
+		"k8s.io/apiserver":               {", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", ", "suites/policy/internal/check"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "cmd/admissiontest/internal/cli"},
@@ -81,9 +81,9 @@ func libraries() map[string][]string {
 		"github.com/google/go-containerregistry": {"internal/providers"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay"},
 		"k8s.io/apiextensions-apiserver":         {},
-		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/check", "internal/policymutants"},
+		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/rules", "internal/policymutants"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
-		"github.com/google/cel-go":               {"internal/cel", "internal/policymutants", "suites/policy/internal/check"},
+		"github.com/google/cel-go":               {"internal/cel", "internal/policymutants", "suites/policy/internal/rules"},
 		"k8s.io/kube-openapi":                    {"framework/reach"},
 	}
 }

@@ -18,20 +18,15 @@ import (
 // Cluster returns what package reach needs to know about the API server, as of the time of the
 // request. If a method returns an error, the Findings that need the answer have EffectUnknown.
 type Cluster interface {
-	MatchCluster
-	// Params returns the objects of a kind, which policies with this paramKind use as params.
-	Params(ctx context.Context, kind schema.GroupVersionKind) (Params, error)
-	// Convert returns a copy of an object in another version.
-	Convert(ctx context.Context, object map[string]any, kind schema.GroupVersionKind) (map[string]any, error)
-}
-
-// MatchCluster is the part of Cluster that rules and selectors depend on.
-type MatchCluster interface {
 	// EquivalentResourceMapper returns the versions of a resource in which the API server serves
 	// the same objects, for matchPolicy Equivalent. NewMapper makes one.
 	runtime.EquivalentResourceMapper
 	// Namespace returns a namespace, or nil if it does not exist.
 	Namespace(ctx context.Context, name string) (map[string]any, error)
+	// Params returns the objects of a kind, which policies with this paramKind use as params.
+	Params(ctx context.Context, kind schema.GroupVersionKind) (Params, error)
+	// Convert returns a copy of an object in another version.
+	Convert(ctx context.Context, object map[string]any, kind schema.GroupVersionKind) (map[string]any, error)
 }
 
 // Params are the objects of one kind that policies can use as params.

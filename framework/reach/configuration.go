@@ -110,10 +110,17 @@ func (b *binding) GetMatchResources() *admissionregistrationv1.MatchResources {
 // returns them. A field that is not set gets the API's default. New ignores objects of other API
 // groups. It returns an error for a manifest that cannot be read.
 func New(manifests []map[string]any) (*Admission, error) {
-	a, err := read(manifests)
-	if err != nil {
-		return nil, err
+	a := &Admission{}
+	for _, manifest := range manifests {
+		object := unstructured.Unstructured{Object: manifest}
+		if object.GroupVersionKind().Group != group {
+			continue
+		}
+		if err := a.add(object); err != nil {
+			return nil, fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
 	}
+	var err error
 	shared := sync.OnceValues(newCompiler)
 	for _, w := range a.webhooks {
 		if w.conditions, err = compileConditions(w.MatchConditions, shared); err != nil {
@@ -123,21 +130,6 @@ func New(manifests []map[string]any) (*Admission, error) {
 	for _, p := range a.policies {
 		if p.compiled, err = compilePolicy(p.spec); err != nil {
 			return nil, err
-		}
-	}
-	return a, nil
-}
-
-// read is New without the compilation of expressions.
-func read(manifests []map[string]any) (*Admission, error) {
-	a := &Admission{}
-	for _, manifest := range manifests {
-		object := unstructured.Unstructured{Object: manifest}
-		if object.GroupVersionKind().Group != group {
-			continue
-		}
-		if err := a.add(object); err != nil {
-			return nil, fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return a, nil

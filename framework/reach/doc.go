@@ -9,8 +9,6 @@
 //
 //	ValidatingAdmissionPolicy "owners", binding "owners": it does not apply: the namespaceSelector does not match namespace "a": label "team" is missing, want "blue"
 //
-// Matching only compares rules and selectors.
-//
 // The package is public for programs that check a configuration without installing it on an API
 // server: linters, and tests of webhook configurations and policies.
 //

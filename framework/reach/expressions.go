@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -220,48 +221,37 @@ func (a *Admission) ExpressionErrors() []ExpressionError {
 	var all []ExpressionError
 	for _, w := range a.webhooks {
 		of := ExpressionError{Kind: w.kind, Name: w.configuration, Webhook: w.Name}
-		all = append(all, conditionErrors(of, "", policySpec{MatchConditions: w.MatchConditions}, w.conditions)...)
+		all = append(all, of.in("", policySpec{MatchConditions: w.MatchConditions}, w.conditions.compiled)...)
 	}
 	for _, p := range a.policies {
-		of := ExpressionError{Kind: p.kind, Name: p.name}
-		all = append(all, conditionErrors(of, "spec.", p.spec, p.compiled.conditions)...)
-		if len(p.compiled.validations.CompilationErrors()) == 0 {
-			continue
-		}
-		for i := range p.spec.Validations {
-			only := p.spec
-			only.MatchConditions, only.Validations = nil, p.spec.Validations[i:i+1]
-			if compiled, err := compilePolicy(only); err == nil {
-				all = append(all, of.each(fmt.Sprintf("spec.validations[%d].expression", i), compiled.validations)...)
-			}
-		}
+		all = append(all, ExpressionError{Kind: p.kind, Name: p.name}.in("spec.", p.spec, p.compiled.conditions.compiled, p.compiled.validations)...)
 	}
 	return all
 }
 
-// conditionErrors returns the match conditions that do not compile. The compiler does not say which ones, so each
-// is compiled again, alone.
-func conditionErrors(of ExpressionError, prefix string, spec policySpec, together *conditions) []ExpressionError {
-	if together.compiled == nil || len(together.compiled.CompilationErrors()) == 0 {
+// in returns the expressions of a webhook or policy that do not compile. The compiler does not say which ones, so if there are some,
+// each is compiled again, alone.
+func (x ExpressionError) in(prefix string, spec policySpec, together ...cel.ConditionEvaluator) []ExpressionError {
+	if !slices.ContainsFunc(together, func(e cel.ConditionEvaluator) bool { return e != nil && len(e.CompilationErrors()) > 0 }) {
 		return nil
 	}
 	var all []ExpressionError
-	for i := range spec.MatchConditions {
-		only := spec
-		only.MatchConditions, only.Validations = spec.MatchConditions[i:i+1], nil
-		if compiled, err := compilePolicy(only); err == nil {
-			all = append(all, of.each(fmt.Sprintf("%smatchConditions[%d].expression", prefix, i), compiled.conditions.compiled)...)
+	alone := func(field string, index int, only policySpec) {
+		only.ParamKind, only.Variables = spec.ParamKind, spec.Variables
+		compiled, err := compilePolicy(only)
+		if err != nil {
+			return
+		}
+		for _, err := range slices.Concat(compiled.conditions.compiled.CompilationErrors(), compiled.validations.CompilationErrors()) {
+			x.Field, x.Text = fmt.Sprintf("%s%s[%d].expression", prefix, field, index), err.Error()
+			all = append(all, x)
 		}
 	}
-	return all
-}
-
-// each returns an ExpressionError for each error of a compiled expression.
-func (x ExpressionError) each(field string, compiled cel.ConditionEvaluator) []ExpressionError {
-	var all []ExpressionError
-	for _, err := range compiled.CompilationErrors() {
-		x.Field, x.Text = field, err.Error()
-		all = append(all, x)
+	for i := range spec.MatchConditions {
+		alone("matchConditions", i, policySpec{MatchConditions: spec.MatchConditions[i : i+1]})
+	}
+	for i := range spec.Validations {
+		alone("validations", i, policySpec{Validations: spec.Validations[i : i+1]})
 	}
 	return all
 }

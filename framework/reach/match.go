@@ -23,11 +23,10 @@ import (
 
 // explanation is one call of Explain.
 type explanation struct {
-	ctx      context.Context //nolint:containedctx // it lives as long as the call
-	request  Request
-	matching MatchCluster
-	cluster  Cluster // nil for Matching
-	lookup   namespaceLookup
+	ctx     context.Context //nolint:containedctx // it lives as long as the call
+	request Request
+	cluster Cluster
+	lookup  namespaceLookup
 	// brief leaves out the texts of Findings without an effect.
 	brief    bool
 	mutating admission.Attributes
@@ -43,7 +42,6 @@ func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluste
 	if err != nil {
 		return nil, err
 	}
-	e.cluster = cluster
 	return a.explain(e), nil
 }
 
@@ -54,7 +52,7 @@ func (a *Admission) Effects(ctx context.Context, request Request, cluster Cluste
 	if err != nil {
 		return nil, err
 	}
-	e.cluster, e.brief = cluster, true
+	e.brief = true
 	return slices.DeleteFunc(a.explain(e), func(f Finding) bool { return f.Effect == EffectNone }), nil
 }
 
@@ -81,11 +79,11 @@ func (a *Admission) explain(e *explanation) []Finding {
 	return findings
 }
 
-func newExplanation(ctx context.Context, request Request, cluster MatchCluster) (*explanation, error) {
+func newExplanation(ctx context.Context, request Request, cluster Cluster) (*explanation, error) {
 	if request.Operation == "" || request.Resource.Resource == "" || request.Kind.Kind == "" {
 		return nil, fmt.Errorf("explain a request: got operation %q, resource %q and kind %q, want all of them", request.Operation, request.Resource.Resource, request.Kind.Kind)
 	}
-	e := &explanation{ctx: ctx, request: request, matching: cluster, mutating: request.attributes(true), validating: request.attributes(false)}
+	e := &explanation{ctx: ctx, request: request, cluster: cluster, mutating: request.attributes(true), validating: request.attributes(false)}
 	e.lookup = e.lookUp(e.mutating.GetNamespace())
 	return e, nil
 }
@@ -131,7 +129,7 @@ func (e *explanation) lookUp(name string) namespaceLookup {
 	if name == "" {
 		return namespaceLookup{}
 	}
-	fields, err := e.matching.Namespace(e.ctx, name)
+	fields, err := e.cluster.Namespace(e.ctx, name)
 	if err != nil || fields == nil {
 		return namespaceLookup{err: err}
 	}
@@ -278,7 +276,7 @@ func (e *explanation) anyOf(list []admissionregistrationv1.NamedRuleWithOperatio
 		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 	}
 	matcher := generic.NewPolicyMatcher(matching.NewMatcher(nil, nil))
-	is, resource, kind, err := matcher.DefinitionMatches(attributes, objectInterfaces{mapper: e.matching}, &policy{spec: policySpec{MatchConstraints: constraints}})
+	is, resource, kind, err := matcher.DefinitionMatches(attributes, objectInterfaces{mapper: e.cluster}, &policy{spec: policySpec{MatchConstraints: constraints}})
 	return is, matched{resource, kind}, err
 }
 

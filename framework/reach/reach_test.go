@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -216,20 +215,7 @@ func TestExplain(t *testing.T) {
 			if got.Effect != test.effect || got.Reason != test.reason || !strings.Contains(got.Text, test.text) {
 				t.Errorf("got %q, %q, %s\nwant %q, %q, …%s…", got.Effect, got.Reason, got.Text, test.effect, test.reason, test.text)
 			}
-			found, err := reach.Matching(t.Context(), manifests(t, test.manifests), request, cluster)
-			if err != nil || (len(found) == 1) == slices.Contains(unmatched(), got.Reason) {
-				t.Errorf("reason %q, and Matching returns %v, %v", got.Reason, found, err)
-			}
 		})
-	}
-}
-
-// unmatched are the reasons in rules and selectors, and in references between policies and bindings.
-func unmatched() []reach.Reason {
-	return []reach.Reason{
-		reach.ReasonNoBinding, reach.ReasonNoPolicy, reach.ReasonExempt, reach.ReasonGroup, reach.ReasonResource, reach.ReasonSubresource,
-		reach.ReasonVersion, reach.ReasonOperation, reach.ReasonScope, reach.ReasonResourceName, reach.ReasonMatchPolicy, reach.ReasonExcluded,
-		reach.ReasonNamespaceSelector, reach.ReasonObjectSelector, reach.ReasonBindingMatch,
 	}
 }
 
@@ -251,10 +237,6 @@ func TestUnknownNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := findingOf(t, test.text, createWidget(), unknown); got.Effect != test.want {
 				t.Errorf("%s: got %s, want %s", test.text, got, test.want)
-			}
-			found, err := reach.Matching(t.Context(), manifests(t, test.text), createWidget(), unknown)
-			if err != nil || (len(found) > 0) != (test.want != reach.EffectNone) || len(found) > 0 && (found[0].Effect == reach.EffectUnknown) != (test.want == reach.EffectUnknown) {
-				t.Errorf("%s: Matching returns %v, %v", test.text, found, err)
 			}
 		})
 	}
@@ -307,9 +289,6 @@ func TestIncompleteRequest(t *testing.T) {
 	if _, err := admission.Explain(t.Context(), reach.Request{}, testServer()); err == nil {
 		t.Error("got no error for a request without an operation")
 	}
-	if _, err := reach.Matching(t.Context(), nil, reach.Request{}, testServer()); err == nil {
-		t.Error("Matching: got no error for a request without an operation")
-	}
 }
 
 func TestMalformedManifest(t *testing.T) {
@@ -317,9 +296,6 @@ func TestMalformedManifest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if _, err := reach.New(manifests(t, text)); err == nil {
 				t.Errorf("got no error for %s", text)
-			}
-			if _, err := reach.Matching(t.Context(), manifests(t, text), createWidget(), testServer()); err == nil {
-				t.Errorf("Matching: got no error for %s", text)
 			}
 		})
 	}

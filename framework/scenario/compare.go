@@ -11,7 +11,7 @@ import (
 	imagepolicyv1alpha1 "k8s.io/api/imagepolicy/v1alpha1"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/match"
 )
 
@@ -103,7 +103,7 @@ func (d *decoder) emptyFields(n *document.Node, where *document.Path) {
 // field that must be absent: actual values must have them.
 func (d *decoder) fields(n *document.Node, where *document.Path, with compared) {
 	d.assumed(n, func(one match.Assumption, at document.Field) {
-		if missing := fields.InType(with.typ, one.Field); missing != nil && missing.Index == len(one.Field)-1 {
+		if missing := kinds.MissingInType(with.typ, one.Field); missing != nil && missing.Index == len(one.Field)-1 {
 			d.Fail(at.Key, fmt.Sprintf("unknown field %s in %s; expected a field of %s, because the expectation holds without such a field", document.Quote(at.Name), where, with.what),
 				document.SuggestOrList(at.Name, missing.Names, "it has no fields"))
 		}

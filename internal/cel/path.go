@@ -24,6 +24,9 @@ func (p Path) String() string {
 	return strings.TrimPrefix(text.String(), ".")
 }
 
+// Then returns the path of what a value has at one more step.
+func (p Path) Then(step any) Path { return append(slices.Clone(p), step) }
+
 // Below reports whether a path is at or below another one.
 func (p Path) Below(other Path) bool {
 	return len(p) >= len(other) && slices.Equal(p[:len(other)], other)

@@ -116,7 +116,7 @@ func (w *world) assumed(namespace string) bool {
 	return found == nil && namespace != ordinary
 }
 
-// Namespace implements reach.MatchCluster.
+// Namespace implements reach.Cluster.
 func (w *world) Namespace(_ context.Context, name string) (map[string]any, error) {
 	found, unknown := w.get("Namespace", "", name)
 	if found == nil {

@@ -1,8 +1,13 @@
-// Package kinds knows which kinds there are: their resources, scopes, subresources and Go types.
+// Package kinds knows which kinds there are: their resources, scopes, subresources and Go types, and the fields of their objects.
 //
 // A [Catalogue] has the resources that an API server serves: what its discovery returns, or [BuiltIn] without a server, and
 // CustomResourceDefinitions. A [Registry] has the kinds of schemes of Go types, for a World. It finds a [Kind] by an
 // object, by its name or by its resource, and makes the RESTMapper.
+//
+// Which fields there are is known of Go types ([Fields], [MissingInKind], [MissingInType]), as in the version of k8s.io/api in this build,
+// and of the OpenAPI document of an API server ([MissingInDocument], [SchemaAt]). An API server of another version can have other
+// fields: ask it before a field counts as misspelt. A path has strings for fields and ints for items of lists. Fields of mappings with
+// any key, and of values whose fields are not known, exist.
 package kinds
 
 import (

@@ -108,18 +108,22 @@ func (r *mutantRun) requests(known map[string]*request) []*request {
 	if r.expression == "" {
 		return nil // a rule, a selector or a setting
 	}
-	expressions := []string{r.expression}
-	if strings.Contains(r.expression, "variables.") || strings.HasPrefix(r.field, "spec.variables") {
-		policy := unescaped(r.test.scenarios[0].Spec.Given[r.index])
-		for _, field := range []string{"variables", "validations"} {
-			list, _, _ := unstructured.NestedSlice(policy.Object, "spec", field)
-			for _, each := range list {
-				text, _, _ := unstructured.NestedString(map[string]any{"": each}, "", "expression")
+	policy := unescaped(r.test.scenarios[0].Spec.Given[r.index])
+	variables, expressions := map[string]string{}, []string{r.expression}
+	for _, field := range []string{"variables", "validations"} {
+		list, _, _ := unstructured.NestedSlice(policy.Object, "spec", field)
+		for _, each := range list {
+			fields, _ := each.(map[string]any)
+			name, _, _ := unstructured.NestedString(fields, "name")
+			text, _, _ := unstructured.NestedString(fields, "expression")
+			if name != "" {
+				variables[name] = text
+			} else if strings.HasPrefix(r.field, "spec.variables") {
 				expressions = append(expressions, text)
 			}
 		}
 	}
-	words := wordsOf(cmp.Or(r.part, r.expression), r.new, expressions...)
+	v := newVarier(variables, []string{cmp.Or(r.part, r.expression), r.new}, expressions)
 	var bases []*request
 	for i, s := range r.test.scenarios {
 		for _, c := range s.Cases {
@@ -131,7 +135,7 @@ func (r *mutantRun) requests(known map[string]*request) []*request {
 	changes := make([][]variation, len(bases))
 	most := 0
 	for i, base := range bases {
-		changes[i] = words.variations(base.object)
+		changes[i] = v.variations(base.object)
 		most = max(most, len(changes[i]))
 	}
 	var tried []*request
@@ -193,7 +197,7 @@ func patched(old, patch map[string]any) map[string]any {
 
 // with returns a copy of the request with one change.
 func (r *request) with(change variation, known map[string]*request) *request {
-	one := &request{scenario: r.scenario, of: r.of, name: r.name + " " + change.what, object: change.of(r.object), old: r.old, mutants: map[*mutantRun]*answer{}}
+	one := &request{scenario: r.scenario, of: r.of, name: r.name + " " + change.what, object: change.object, old: r.old, mutants: map[*mutantRun]*answer{}}
 	key, err := json.Marshal([]any{one.scenario, one.old, one.of.When[len(one.of.When)-1].As, one.object})
 	if err != nil {
 		return one // it cannot be sent, and has no answer

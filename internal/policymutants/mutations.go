@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/cel-go/common/ast"
@@ -17,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // mutantsOf returns all mutants of the policies and bindings of a PolicyTest. A binding that its file does not have, which is at the
@@ -33,7 +33,7 @@ func mutantsOf(s scenario.Scenario) []mutant {
 		u := unescaped(manifest)
 		spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 		m := &mutator{index: i, whole: u.Object}
-		m.value(spec, "spec")
+		m.value(spec, cel.Path{"spec"})
 		all = append(all, m.all...)
 	}
 	return all
@@ -47,9 +47,9 @@ type mutator struct {
 }
 
 // add adds a mutant that has another value at a path. Nil removes what is there.
-func (m *mutator) add(of mutant, value any) {
-	of.index, of.manifest = m.index, runtime.DeepCopyJSON(m.whole)
-	set(of.manifest, object.SplitPath(of.field), value)
+func (m *mutator) add(of mutant, path cel.Path, value any) {
+	of.index, of.field = m.index, path.String()
+	of.manifest = vary.With(m.whole, path, func(any) (any, bool) { return value, value != nil })
 	escape(of.manifest)
 	m.all = append(m.all, of)
 }
@@ -81,28 +81,6 @@ func replaced(value any, by *strings.Replacer) any {
 	return value
 }
 
-// set sets a value at a path, and returns the changed parent. Nil removes the value.
-func set(of any, path []string, value any) any {
-	if len(path) == 0 {
-		return value
-	}
-	switch of := of.(type) {
-	case map[string]any:
-		if of[path[0]] = set(of[path[0]], path[1:], value); of[path[0]] == nil {
-			delete(of, path[0])
-		}
-	case []any:
-		i, err := strconv.Atoi(path[0])
-		if err != nil || i < 0 || i >= len(of) {
-			return of
-		}
-		if of[i] = set(of[i], path[1:], value); of[i] == nil {
-			return slices.Delete(of, i, i+1)
-		}
-	}
-	return of
-}
-
 // settings are the values of fields that a mutant has instead.
 func settings() map[string]map[string]string {
 	return map[string]map[string]string{
@@ -123,52 +101,50 @@ func dropped() map[string]bool {
 }
 
 // value collects the mutants of a value in the manifest.
-func (m *mutator) value(value any, field string) {
+func (m *mutator) value(value any, path cel.Path) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
-			m.field(value[name], field+"."+name, name)
+			m.field(value[name], path.Then(name), name)
 		}
 	case []any:
 		for i, each := range value {
-			m.value(each, fmt.Sprintf("%s[%d]", field, i))
+			m.value(each, path.Then(i))
 		}
 	}
 }
 
-func (m *mutator) field(value any, field, name string) {
-	at := mutant{field: field, at: [2]int{1, 1}}
-	items := map[string]any{} // what a mutant lacks, by its field
+func (m *mutator) field(value any, path cel.Path, name string) {
+	items := map[any]any{} // what a mutant lacks, by its index or key
 	switch value := value.(type) {
 	case []any:
 		for i, each := range value {
-			items[fmt.Sprintf("%s[%d]", field, i)] = each
+			items[i] = each
 		}
 	case map[string]any:
 		for key := range value {
-			items[fmt.Sprintf("%s[%q]", field, key)] = key
+			items[key] = key
 		}
 	}
-	if several, can := dropped()[name]; can && len(items) > 0 && (len(items) > 1 || !several) {
-		for _, item := range slices.Sorted(maps.Keys(items)) {
+	if several, can := dropped()[name]; can && (len(items) > 1 || !several) {
+		for _, item := range slices.SortedFunc(maps.Keys(items), func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 			expression, _, _ := unstructured.NestedString(map[string]any{"": items[item]}, "", "expression")
-			m.add(mutant{field: item, at: at.at, old: describe(items[item]), expression: expression}, nil)
+			m.add(mutant{at: [2]int{1, 1}, old: describe(items[item]), expression: expression}, path.Then(item), nil)
 		}
 	}
 	text, isText := value.(string)
 	switch {
 	case name == "validationActions":
 		if list, _ := value.([]any); slices.Contains(list, any("Deny")) {
-			at.old, at.new = "Deny", "Audit"
-			m.add(at, []any{"Audit"})
+			m.add(mutant{at: [2]int{1, 1}, old: "Deny", new: "Audit"}, path, []any{"Audit"})
 		}
 	case isText && settings()[name][text] != "":
-		at.old, at.new = text, settings()[name][text]
-		m.add(at, at.new)
+		other := settings()[name][text]
+		m.add(mutant{at: [2]int{1, 1}, old: text, new: other}, path, other)
 	case isText && name == "expression":
-		m.expression(field, text)
+		m.expression(path, text)
 	default:
-		m.value(value, field)
+		m.value(value, path)
 	}
 }
 
@@ -223,7 +199,7 @@ func childrenOf(e ast.Expr) []ast.Expr {
 }
 
 // expression collects the mutants of an expression. Each is made of a new tree, because a change leaves the tree changed.
-func (m *mutator) expression(field, text string) {
+func (m *mutator) expression(path cel.Path, text string) {
 	root, info, err := cel.Parse(text)
 	if err != nil || strings.Contains(text, "`") { // cel.Text does not write these identifiers as they are
 		return
@@ -234,7 +210,7 @@ func (m *mutator) expression(field, text string) {
 			changed, _, _ := cel.Parse(text)
 			target := nodesOf(changed, nil)[i]
 			other := variants(target)[j]
-			of := mutant{field: field, at: cel.Start(n.is, info), old: textOf(n.is), new: textOf(other.is), expression: text, part: textOf(n.is)}
+			of := mutant{at: cel.Start(n.is, info), old: textOf(n.is), new: textOf(other.is), expression: text, part: textOf(n.is)}
 			switch {
 			case other.operator != "":
 				of.at, of.old, of.new = cel.Operator(n.is, info), symbol(n.is.AsCall().FunctionName()), symbol(other.operator)
@@ -244,7 +220,7 @@ func (m *mutator) expression(field, text string) {
 			target.is.SetKindCase(other.is)
 			if whole := textOf(changed); !seen[whole] {
 				seen[whole] = true
-				m.add(of, whole)
+				m.add(of, path, whole)
 			}
 		}
 	}

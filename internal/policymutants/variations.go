@@ -4,420 +4,198 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
-// words are what expressions name.
-type words struct {
-	// children are the fields and keys of each field, or of the object itself if that is "". The children of items are what a variable has.
-	children map[string]map[string]bool
-	// names are all fields and keys, and changed what the part names that a mutant changes: fields, keys, texts and numbers.
-	names, changed map[string]bool
-	// compared are the constants in a call with a field: what it is compared with, or its default.
-	compared map[string][]any
-	texts    []string
-	numbers  []int64
-}
-
-// items is the field, in words.children, of what a variable of a macro has.
-const items = "[]"
-
-// wordsOf returns the words of expressions, and of a part that a mutant changes, before and after.
-func wordsOf(before, after string, expressions ...string) words {
-	w := words{children: map[string]map[string]bool{}, names: map[string]bool{}, compared: map[string][]any{}}
-	w.add(before)
-	w.add(after)
-	w.changed = maps.Clone(w.names)
-	for _, text := range w.texts {
-		w.changed[text] = true
-	}
-	for _, number := range w.numbers {
-		w.changed[strconv.FormatInt(number, 10)] = true
-	}
-	for _, text := range expressions {
-		w.add(text)
-	}
-	w.texts = slices.DeleteFunc(w.texts, func(text string) bool { return w.names[text] || strings.Contains(text, "$") }) // a key, or a placeholder
-	slices.Sort(w.texts)
-	slices.Sort(w.numbers)
-	w.texts, w.numbers = slices.Compact(w.texts), slices.Compact(w.numbers)
-	return w
-}
-
-func (w *words) add(text string) {
-	root, _, err := cel.Parse(text)
-	if err != nil {
-		return // an operator
-	}
-	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
-		switch e.Kind() {
-		case ast.SelectKind:
-			w.name(e.AsSelect().FieldName(), e.AsSelect().Operand())
-		case ast.CallKind:
-			w.call(e.AsCall())
-		case ast.LiteralKind:
-			switch value := e.AsLiteral().(type) {
-			case types.String:
-				w.texts = append(w.texts, string(value))
-			case types.Int:
-				w.numbers = append(w.numbers, int64(value))
-			}
-		}
-	}))
-}
-
-func (w *words) call(call ast.CallExpr) {
-	args := call.Args()
-	switch call.FunctionName() {
-	case operators.OptSelect, operators.Index, operators.OptIndex:
-		w.key(args[1], args[0])
-		return
-	case operators.In:
-		w.key(args[0], args[1])
-	}
-	if call.IsMemberFunction() {
-		args = append(slices.Clone(args), call.Target())
-	}
-	for _, field := range args {
-		if name, known := lastOf(field); known {
-			for _, each := range args {
-				w.compared[name] = append(w.compared[name], constantsIn(each)...)
-			}
-		}
-	}
-}
-
-// constantsIn returns the value of a constant, or of those in a list.
-func constantsIn(e ast.Expr) []any {
-	switch e.Kind() {
-	case ast.ListKind:
-		var all []any
-		for _, each := range e.AsList().Elements() {
-			all = append(all, constantsIn(each)...)
-		}
-		return all
-	case ast.LiteralKind:
-		switch value := e.AsLiteral().(type) {
-		case types.String:
-			return []any{string(value)}
-		case types.Int:
-			return []any{int64(value)}
-		case types.Bool:
-			return []any{bool(value)}
-		}
-	}
-	return nil
-}
-
-// key notes a key, if it is a constant text.
-func (w *words) key(key, of ast.Expr) {
-	if key.Kind() != ast.LiteralKind || of.Kind() == ast.ListKind {
-		return
-	}
-	if text, is := key.AsLiteral().(types.String); is {
-		w.name(string(text), of)
-	}
-}
-
-// name notes a field or key, and what has it.
-func (w *words) name(name string, of ast.Expr) {
-	parent, known := lastOf(of)
-	if !known {
-		return
-	}
-	if w.children[parent] == nil {
-		w.children[parent] = map[string]bool{}
-	}
-	w.names[name], w.children[parent][name] = true, true
-}
-
-// lastOf returns the last field of what an expression names.
-func lastOf(e ast.Expr) (string, bool) {
-	switch e.Kind() {
-	case ast.SelectKind:
-		return e.AsSelect().FieldName(), true
-	case ast.IdentKind:
-		switch name := e.AsIdent(); name {
-		case "object", "oldObject":
-			return "", true
-		case "variables", "request", "params", "namespaceObject", "authorizer", "Object":
-			return "", false
-		}
-		return items, true
-	case ast.CallKind:
-		if call := e.AsCall(); call.FunctionName() == "orValue" && call.IsMemberFunction() {
-			return lastOf(call.Target())
-		}
-		if args := e.AsCall().Args(); len(args) == 2 && slices.Contains([]string{operators.OptSelect, operators.Index, operators.OptIndex}, e.AsCall().FunctionName()) && args[1].Kind() == ast.LiteralKind {
-			if text, is := args[1].AsLiteral().(types.String); is {
-				return string(text), true
-			}
-			return items, true
-		}
-	}
-	return "", false
-}
-
-// near are the constant texts, and others that only begin or end with them.
-func (w words) near() []string {
-	var all []string
-	for _, text := range w.texts {
-		all = append(all, text, text+"x", "x"+text)
-	}
-	return all
-}
-
-// isChanged reports whether the part that the mutant changes names a value, or one that is near.
-func (w words) isChanged(value any) bool {
-	switch value := value.(type) {
-	case string:
-		return w.changed[value] || w.changed[strings.TrimPrefix(value, "x")] || w.changed[strings.TrimSuffix(value, "x")]
-	case int64:
-		return slices.ContainsFunc([]int64{value - 1, value, value + 1}, func(n int64) bool { return w.changed[strconv.FormatInt(n, 10)] })
-	}
-	return false
-}
-
-// variation is one change of an object: a value at a path, or nil if it is removed. Those with a lower rank are tried first.
+// variation is an object with one change.
 type variation struct {
-	what  string
-	path  []string
-	value any
-	rank  int
+	what   string
+	object map[string]any
 }
 
-// of returns a copy of an object with the change.
-func (v variation) of(object map[string]any) map[string]any {
-	copied := runtime.DeepCopyJSON(object)
-	set(copied, v.path, v.value)
-	return copied
+// varier changes what expressions read of objects.
+type varier struct {
+	// reads are the paths that are read, and values the constants, with others that are near: those that a mutant changes first.
+	reads  []cel.Path
+	values []any
+	all    []variation
 }
 
-// The ranks of changes. That of a change of what the mutant changes is lower by ofChanged.
-const (
-	without = iota
-	oneMore
-	withValue
-	withField
-	ofChanged = 10
-)
+// newVarier returns a varier for expressions of a policy, whose variables it has by name. Changed are those of which a mutant
+// changes the constants.
+func newVarier(variables map[string]string, changed, expressions []string) varier {
+	var v varier
+	names := map[any]bool{}
+	for _, read := range cel.NewReader(variables, expressions, "object", "oldObject").Reads {
+		for _, path := range read.Paths {
+			if !slices.ContainsFunc(v.reads, func(p cel.Path) bool { return slices.Equal(p, path) }) {
+				v.reads = append(v.reads, path)
+			}
+			for _, step := range path {
+				names[step] = true
+			}
+		}
+	}
+	for _, each := range cel.Constants(slices.Concat(changed, expressions)...) {
+		switch value := each.(type) {
+		case int64:
+			v.values = append(v.values, value, value-1, value+1)
+		case string:
+			if !names[value] && !strings.Contains(value, "$") { // a key, or a placeholder
+				v.values = append(v.values, value, value+"x", "x"+value)
+			}
+		}
+	}
+	return v
+}
 
-// variations returns changes of an object, of what expressions name.
-func (w words) variations(object map[string]any) []variation {
-	v := varier{words: w}
-	v.visit(object, nil)
-	slices.SortStableFunc(v.all, func(a, b variation) int { return a.rank - b.rank })
+// variations returns copies of an object with one change each.
+func (v varier) variations(object map[string]any) []variation {
+	for _, path := range v.reads {
+		v.visit(object, nil, path, "")
+	}
 	return v.all
 }
 
-type varier struct {
-	words
-	all []variation
-}
-
-// mostVariations limits the variations of one object, of which mostTried are tried.
-const mostVariations = 1000
-
-// put adds a change.
-func (v *varier) put(rank int, what string, path []string, value any, changed bool) {
-	if len(v.all) == mostVariations {
+// add adds a change, unless it is not possible. In names the list that has one more element, which is what is changed.
+func (v *varier) add(what, in string, path cel.Path, value any, object map[string]any) {
+	if object == nil {
 		return
-	}
-	if changed {
-		rank -= ofChanged
 	}
 	switch value.(type) {
 	case string, int64, bool:
-		what = fmt.Sprintf("%s %v", what, value)
+		what = fmt.Sprintf("%s %s %v", what, path, value)
+	default:
+		what = fmt.Sprintf("%s %s", what, path)
 	}
-	v.all = append(v.all, variation{what, path, value, rank})
+	v.all = append(v.all, variation{in + what, object})
 }
 
-// visit varies the values in a value. The apiVersion, the kind, the name and the namespace of the object stay.
-func (v *varier) visit(value any, path []string) {
-	switch value := value.(type) {
-	case map[string]any:
-		v.absent(value, path)
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			at := append(slices.Clone(path), name)
-			if !slices.Contains([]string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.generateName"}, strings.Join(at, ".")) {
-				v.vary(value[name], at)
-				v.visit(value[name], at)
-			}
-		}
-	case []any:
-		for i, each := range value {
-			at := append(slices.Clone(path), strconv.Itoa(i))
-			v.vary(each, at)
-			v.visit(each, at)
-		}
-		v.another(value, path)
-	}
+// put adds the change of a value at a path.
+func (v *varier) put(object map[string]any, path cel.Path, value any, in string) {
+	v.add("with", in, path, value, vary.With(object, path, func(any) (any, bool) { return value, true }))
 }
 
-// nameOf returns the last field or key in a path.
-func nameOf(path []string) string {
-	for _, name := range slices.Backward(path) {
-		if _, err := strconv.Atoi(name); err != nil {
-			return name
-		}
-	}
-	return ""
-}
-
-// vary replaces or removes a value.
-func (v *varier) vary(value any, path []string) {
-	name := nameOf(path)
-	if !v.names[name] {
+// visit changes what is read at the rest of a path, in the value at the first part of it.
+func (v *varier) visit(object map[string]any, at, rest cel.Path, in string) {
+	value, has := vary.At(object, at)
+	if !has {
+		v.absent(object, at, rest, in)
 		return
 	}
-	at := strings.Join(path, ".")
-	v.put(without, "without "+at, path, nil, v.changed[name])
+	if len(rest) == 0 {
+		v.change(object, at, value, in)
+		return
+	}
+	name, isName := rest[0].(string)
 	switch value := value.(type) {
-	case string:
-		for _, text := range v.near() {
-			v.put(withValue, "with "+at, path, text, v.isChanged(text))
+	case map[string]any:
+		if isName {
+			v.visit(object, at.Then(name), rest[1:], in)
+			return
 		}
-	case int64:
-		for _, number := range v.numbers {
-			for _, near := range []int64{number - 1, number, number + 1} {
-				v.put(withValue, "with "+at, path, near, v.isChanged(near))
+		v.keys(object, at, value, in) // first: macros loop over the keys
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			v.visit(object, at.Then(key), rest[1:], in)
+		}
+	case []any:
+		for i := range value {
+			v.visit(object, at.Then(i), rest[1:], in)
+		}
+		if in == "" && len(value) > 0 {
+			v.another(object, at, value, value[0], rest[1:])
+		}
+	}
+}
+
+// change changes a value that is there.
+func (v *varier) change(object map[string]any, at cel.Path, value any, in string) {
+	if len(at) == 0 || vary.IsIdentity(at) {
+		return
+	}
+	switch value := value.(type) {
+	case string, int64:
+		for _, other := range v.values {
+			if fmt.Sprintf("%T", other) == fmt.Sprintf("%T", value) && other != value {
+				v.put(object, at, other, in)
 			}
 		}
 	case bool:
-		v.put(withValue, "with "+at, path, !value, v.changed[name])
+		v.put(object, at, !value, in)
 	case []any:
-		v.put(withValue, "with an empty "+at, path, []any{}, v.changed[name])
+		v.add("with an empty", in, at, nil, vary.With(object, at, vary.Empty))
 	}
+	v.add("without", in, at, nil, vary.With(object, at, vary.Remove))
 }
 
-// absent adds what a map does not have: fields that the expressions name, and to a map of texts the constants as keys. Without a
-// schema, the type of a field is a guess.
-func (v *varier) absent(value map[string]any, path []string) {
-	parent := nameOf(path)
-	if len(path) > 0 && parent != path[len(path)-1] {
-		parent = items
+// absent puts a value where there is none: a constant, or one of each type, because the type of the field is not known. A list gets an
+// element of another list beside it: initContainers like containers.
+func (v *varier) absent(object map[string]any, at, rest cel.Path, in string) {
+	if slices.ContainsFunc(v.reads, func(p cel.Path) bool { return len(rest) == 0 && len(p) > len(at) && at.Matches(p) }) {
+		return // what it has is read too
 	}
-	tried := map[string][]any{}
-	for name := range v.children[parent] {
-		tried[name] = v.guesses(name, 3)
-	}
-	if text, is := textIn(value); is && v.names[parent] && !slices.Contains([]string{"metadata", "spec", items}, parent) {
-		for name := range v.children[parent] {
-			tried[name] = []any{text}
-			for _, each := range v.texts {
-				tried[name] = append(tried[name], each)
+	step := slices.IndexFunc(rest, func(step any) bool { _, isName := step.(string); return !isName })
+	whole := slices.Concat(at, rest)
+	if step >= 0 {
+		beside, _ := vary.At(object, at[:len(at)-1])
+		fields, _ := beside.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if list, _ := fields[name].([]any); step == 0 && in == "" && len(list) > 0 {
+				v.another(object, at, nil, list[0], rest[1:])
 			}
 		}
-		for _, key := range v.near() {
-			if tried[key] == nil {
-				tried[key] = []any{text}
-			}
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(tried)) {
-		if _, has := value[key]; has || key == "" {
-			continue
-		}
-		at := append(slices.Clone(path), key)
-		what := "with " + strings.Join(at, ".")
-		for _, each := range tried[key] {
-			v.put(withField, what, at, each, v.isChanged(key) || v.isChanged(each))
-		}
-		for _, name := range slices.Sorted(maps.Keys(value)) { // initContainers like containers
-			if list, _ := value[name].([]any); len(list) > 0 {
-				for _, each := range v.varied(list[0], name) {
-					v.put(max(oneMore, each.rank), what+each.what, at, []any{each.value}, v.isChanged(key))
-				}
-			}
-		}
-	}
-}
-
-// textIn returns one of the values of a map that has only texts.
-func textIn(value map[string]any) (string, bool) {
-	text, is := "", false
-	for _, key := range slices.Sorted(maps.Keys(value)) {
-		if text, is = value[key].(string); !is {
-			return "", false
-		}
-	}
-	return text, is
-}
-
-// guesses are possible values of a field, to a depth: with the fields that the expressions name, or else the constants in calls with it, or one of each type.
-func (v *varier) guesses(name string, depth int) []any {
-	var all []any
-	for _, child := range slices.Sorted(maps.Keys(v.children[name])) {
-		if depth == 0 {
-			break
-		}
-		for _, value := range v.guesses(child, depth-1) {
-			all = append(all, map[string]any{child: value})
-		}
-	}
-	if len(all) > 0 {
-		return all
-	}
-	for _, each := range v.compared[name] {
-		switch each := each.(type) {
-		case string:
-			all = append(all, each, each+"x", "x"+each)
-		case int64:
-			all = append(all, each, each-1, each+1)
-		case bool:
-			all = append(all, each, !each)
-		}
-	}
-	if len(all) > 0 {
-		return all
-	}
-	return []any{true, false, "x", int64(1)}
-}
-
-// another adds one more item to a list: a constant, or a copy of the first one with a change.
-func (v *varier) another(list []any, path []string) {
-	if len(list) == 0 {
 		return
 	}
-	name, what := nameOf(path), "with one more of "+strings.Join(path, ".")
-	switch first := list[0].(type) {
-	case string:
-		for _, text := range v.near() {
-			if v.names[name] {
-				v.put(oneMore, what+": "+text, path, append(slices.Clone(list), text), v.isChanged(text))
-			}
+	for n := len(at); n < len(whole); n++ {
+		if object = vary.With(object, whole[:n], func(any) (any, bool) { return map[string]any{}, true }); object == nil {
+			return
 		}
-	case map[string]any:
-		for _, each := range v.varied(first, name) {
-			v.put(max(oneMore, each.rank), what+each.what, path, append(slices.Clone(list), each.value), each.rank < 0)
-		}
+	}
+	for _, value := range append(slices.Clone(v.values), true, false, "x", int64(1)) {
+		v.put(object, whole, value, in)
 	}
 }
 
-// varied returns copies of an item of a list as values, each with another name and one change. Name is that of the list.
-func (v *varier) varied(first any, name string) []variation {
-	fields, is := first.(map[string]any)
-	if !is || !v.names[name] {
-		return nil
+// keys adds the constants as keys to a map of texts.
+func (v *varier) keys(object map[string]any, at cel.Path, value map[string]any, in string) {
+	for _, key := range slices.Sorted(maps.Keys(value)) {
+		text, isText := value[key].(string)
+		if !isText {
+			return
+		}
+		for _, other := range v.values {
+			if name, ok := other.(string); ok && value[name] == nil {
+				v.put(object, at.Then(name), text, in)
+			}
+		}
+		return
+	}
+}
+
+// another adds one more element to a list: a constant, or a copy of an element under another name, with and without a change of what is
+// read of it at the rest of a path.
+func (v *varier) another(object map[string]any, at cel.Path, list []any, first any, rest cel.Path) {
+	fields, isObject := first.(map[string]any)
+	if !isObject {
+		for _, value := range v.values {
+			if text, ok := value.(string); ok {
+				v.put(object, at, append(slices.Clone(list), any(text)), "")
+			}
+		}
+		return
 	}
 	item := runtime.DeepCopyJSON(fields)
-	if name, is := item["name"].(string); is {
+	if name, ok := item["name"].(string); ok {
 		item["name"] = name + "-2"
 	}
-	one := varier{words: v.words}
-	one.visit(item, []string{name, "0"})
-	for i, each := range one.all {
-		each.path = each.path[2:]
-		one.all[i].value, one.all[i].what = each.of(item), strings.Replace(" "+each.what, name+".0.", "", 1)
+	in := fmt.Sprintf("with one more of %s ", at)
+	if more := vary.With(object, at, func(any) (any, bool) { return append(slices.Clone(list), any(item)), true }); more != nil {
+		v.add("as", in, at.Then(0), nil, more)
+		v.visit(more, at.Then(len(list)), rest, in)
 	}
-	return one.all
 }

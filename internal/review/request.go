@@ -35,14 +35,10 @@ func NewKinds(manifests []map[string]any) Kinds {
 // Of returns the resource of a kind, and whether it is namespaced. For an unknown kind, the resource is a guess, and known is
 // false.
 func (k Kinds) Of(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced, known bool) {
-	for _, each := range k.definitions {
-		group, _, _ := unstructured.NestedString(each, "spec", "group")
-		name, _, _ := unstructured.NestedString(each, "spec", "names", "kind")
-		if group == kind.Group && name == kind.Kind {
-			plural, _, _ := unstructured.NestedString(each, "spec", "names", "plural")
-			in, _, _ := unstructured.NestedString(each, "spec", "scope")
-			return kind.GroupVersion().WithResource(plural), in != "Cluster", true
-		}
+	if definition, _ := k.definition(kind); definition != nil {
+		plural, _, _ := unstructured.NestedString(definition, "spec", "names", "plural")
+		in, _, _ := unstructured.NestedString(definition, "spec", "scope")
+		return kind.GroupVersion().WithResource(plural), in != "Cluster", true
 	}
 	resource, _ = meta.UnsafeGuessKindToResource(kind)
 	return resource, !kinds.IsCluster(kind.GroupKind()), scheme.Scheme.Recognizes(kind)

@@ -65,7 +65,7 @@ func (s Server) Requests(ctx context.Context, rules []admissionregistrationv1.Ru
 	chosen, missing := s.choose(match)
 	for _, served := range chosen {
 		m := &maker{kind: schema.GroupVersionKind{Group: served.Group, Version: served.Version, Kind: served.Kind}}
-		if m.document, err = s.document(ctx, m.kind.GroupVersion()); err != nil {
+		if m.document, err = Document(ctx, s.OpenAPI, m.kind.GroupVersion()); err != nil {
 			return nil, nil, err
 		}
 		manifest, result, err := s.accepted(ctx, m)
@@ -114,9 +114,10 @@ func (s Server) choose(match func(metav1.APIResource, ...admission.Operation) bo
 // openAPILimit is how long an API server may take to publish the schemas of a new CustomResourceDefinition.
 const openAPILimit = 10 * time.Second
 
-func (s Server) document(ctx context.Context, version schema.GroupVersion) (document map[string]any, err error) {
+// Document reads the OpenAPI document of a group and version. It waits for that of a new CustomResourceDefinition.
+func Document(ctx context.Context, read func(context.Context, schema.GroupVersion) (map[string]any, error), version schema.GroupVersion) (document map[string]any, err error) {
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, openAPILimit, true, func(ctx context.Context) (bool, error) {
-		document, err = s.OpenAPI(ctx, version)
+		document, err = read(ctx, version)
 		return !apierrors.IsNotFound(err), nil
 	})
 	return document, err

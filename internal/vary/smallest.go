@@ -2,8 +2,6 @@ package vary
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
 // maker makes objects of a kind from the OpenAPI v3 document of an API server.
@@ -23,7 +22,7 @@ type maker struct {
 
 // schema returns the schema at a path, or nil.
 func (m *maker) schema(path cel.Path) map[string]any {
-	return fields.SchemaAt(m.document, m.kind, path)
+	return kinds.SchemaAt(m.document, m.kind, path)
 }
 
 // Example is a name, the value of a label, an image. Labels and selectors have exampleKey, so that they fit each other.
@@ -31,11 +30,6 @@ const (
 	Example    = "example"
 	exampleKey = "app"
 )
-
-// textForms are texts that formats ask for, tried one after the other.
-func textForms() []string {
-	return []string{Example, "example.com/example", "/example", "https://example.com", "10.0.0.1", "* * * * *", "1", "2030-01-01T00:00:00Z"}
-}
 
 // smallest returns a value for a path: with what the schema requires, and labels and selectors that fit each other.
 func (m *maker) smallest(path cel.Path) any {
@@ -46,7 +40,7 @@ func (m *maker) smallest(path cel.Path) any {
 	if enum, _ := at["enum"].([]any); len(enum) > 0 {
 		return enum[0]
 	}
-	name := fields.TypeAt(m.document, m.kind, path)
+	name := kinds.TypeAt(m.document, m.kind, path)
 	switch {
 	case strings.HasSuffix(name, ".LabelSelector"):
 		return map[string]any{"matchLabels": map[string]any{exampleKey: Example}}
@@ -64,7 +58,7 @@ func (m *maker) smallest(path cel.Path) any {
 		least, _ := at["minimum"].(float64)
 		return int64(max(least, 1))
 	case "array":
-		return []any{m.smallest(append(slices.Clone(path), 0))}
+		return []any{m.smallest(path.Then(0))}
 	case "string":
 		if at["format"] == "date-time" {
 			return "2030-01-01T00:00:00Z"
@@ -75,10 +69,10 @@ func (m *maker) smallest(path cel.Path) any {
 	object := map[string]any{}
 	required, _ := at["required"].([]any)
 	for _, each := range required {
-		object[fmt.Sprint(each)] = m.smallest(append(slices.Clone(path), fmt.Sprint(each)))
+		object[fmt.Sprint(each)] = m.smallest(path.Then(fmt.Sprint(each)))
 	}
 	if at["additionalProperties"] != nil {
-		object[exampleKey] = m.smallest(append(slices.Clone(path), exampleKey))
+		object[exampleKey] = m.smallest(path.Then(exampleKey))
 	}
 	return object
 }
@@ -126,80 +120,40 @@ func (m *maker) put(object map[string]any, path cel.Path, value any) map[string]
 	return With(copied, path, func(any) (any, bool) { return value, true })
 }
 
-// quoted matches a value in the message of an API server, and word what can be the name of a field.
-var (
-	quoted = regexp.MustCompile(`"([^"]+)"`)
-	word   = regexp.MustCompile(`\b[a-z][a-zA-Z]+`)
-)
-
-// lacking returns the path of the first field that a message about a path names and the object lacks, or nil.
-func (m *maker) lacking(object map[string]any, path cel.Path, message string) cel.Path {
-	properties, _ := m.schema(path)["properties"].(map[string]any)
-	for _, name := range word.FindAllString(message, -1) {
-		field := append(slices.Clone(path), name)
-		if _, has := At(object, field); !has && properties[name] != nil {
-			return field
-		}
-	}
-	return nil
-}
-
-// completed returns a copy of an object with what an API server says that it lacks. Nil means that nothing is to be done.
+// completed returns a copy of an object with the values that an API server says it lacks, or that it asks for. Nil means that nothing is
+// to be done.
 func (m *maker) completed(object map[string]any, status metav1.Status) map[string]any {
 	if status.Details == nil {
 		return nil
 	}
 	done := object
 	for _, cause := range status.Details.Causes {
-		path := pathOf(cause.Field)
-		if field := m.lacking(done, path, cause.Message); field != nil {
-			path = field
-		}
-		if value := m.wanted(done, path, cause); len(path) > 0 && value != nil {
-			if changed := m.put(done, path, value); changed != nil {
-				done = changed
+		var path cel.Path
+		for _, step := range objects.SplitPath(cause.Field) {
+			if n, err := strconv.Atoi(step); err == nil {
+				path = append(path, n)
+			} else {
+				path = append(path, step)
 			}
+		}
+		if len(path) == 0 {
+			continue
+		}
+		var value any
+		_, has := At(done, path)
+		if _, supported, is := strings.Cut(cause.Message, `supported values: "`); is {
+			value, _, _ = strings.Cut(supported, `"`)
+		} else if cause.Type == metav1.CauseTypeFieldValueRequired || cause.Type == metav1.CauseTypeFieldValueInvalid && !has {
+			value = m.smallest(path)
+		} else {
+			continue
+		}
+		if changed := m.put(done, path, value); changed != nil {
+			done = changed
 		}
 	}
 	if len(Difference(done, object, nil)) == 0 {
 		return nil
 	}
 	return done
-}
-
-// wanted returns the value that an API server asks for at a path of an object, or nil.
-func (m *maker) wanted(object map[string]any, path cel.Path, cause metav1.StatusCause) any {
-	old, has := At(object, path)
-	for _, list := range []string{"supported values: ", "valid values: "} {
-		_, supported, _ := strings.Cut(cause.Message, list)
-		if found := quoted.FindStringSubmatch(supported); found != nil {
-			return found[1]
-		}
-	}
-	switch {
-	case cause.Type == metav1.CauseTypeFieldValueRequired, cause.Type == metav1.CauseTypeFieldValueInvalid && !has:
-		return m.smallest(path)
-	case cause.Type == metav1.CauseTypeFieldValueInvalid:
-		if next := slices.Index(textForms(), fmt.Sprint(old)) + 1; next > 0 && next < len(textForms()) {
-			return textForms()[next]
-		}
-	}
-	return nil
-}
-
-// step matches a field, an index or a key in the path of a field.
-var step = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
-
-// pathOf returns the Path of a field as an API server writes it.
-func pathOf(field string) cel.Path {
-	var path cel.Path
-	for _, each := range step.FindAllString(field, -1) {
-		inner := strings.Trim(each, "[]")
-		if n, err := strconv.Atoi(inner); err == nil && inner != each {
-			path = append(path, n)
-		} else {
-			path = append(path, inner)
-		}
-	}
-	return path
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/admissiontest/admissiontest/internal/cel"
 )
 
-// identity are the paths that say which object it is; they are not varied.
-func identity() []cel.Path {
-	return []cel.Path{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "generateName"}}
+// IsIdentity reports whether a path is one of those that say which object it is, or below one. They are not varied.
+func IsIdentity(path cel.Path) bool {
+	return path.In([]cel.Path{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "generateName"}})
 }
 
 // Paths returns the paths of all values of an object, parents before what they have.
 func Paths(value any, at cel.Path) []cel.Path {
 	var all []cel.Path
 	visit := func(step, child any) {
-		path := append(slices.Clone(at), step)
-		if !slices.ContainsFunc(identity(), func(p cel.Path) bool { return slices.Equal(p, path) }) {
+		path := at.Then(step)
+		if !IsIdentity(path) {
 			all = append(all, path)
 			all = append(all, Paths(child, path)...)
 		}
@@ -128,11 +128,11 @@ func Difference(object, other any, at cel.Path) []cel.Path {
 			}
 		}
 		for _, key := range keys {
-			all = append(all, Difference(first[key], second[key], append(slices.Clone(at), key))...)
+			all = append(all, Difference(first[key], second[key], at.Then(key))...)
 		}
 	case isList && isOtherList && len(list) == len(others):
 		for i := range list {
-			all = append(all, Difference(list[i], others[i], append(slices.Clone(at), i))...)
+			all = append(all, Difference(list[i], others[i], at.Then(i))...)
 		}
 	default:
 		all = append(all, at)
@@ -165,7 +165,5 @@ func Below(all []cel.Path, path cel.Path) []cel.Path {
 // Defect returns the paths at which two objects differ, apart from what an API server sets and from what says which
 // object it is.
 func Defect(object, other map[string]any) []cel.Path {
-	return slices.DeleteFunc(Differences(object, other), func(path cel.Path) bool {
-		return slices.ContainsFunc(identity(), func(p cel.Path) bool { return path.Below(p) })
-	})
+	return slices.DeleteFunc(Differences(object, other), IsIdentity)
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
 )
@@ -65,24 +64,5 @@ func TestDifferences(t *testing.T) {
 	got["type"] = "t"
 	if found := fmt.Sprint(Differences(sent, got)); found != "[metadata.finalizers type]" {
 		t.Errorf("got %s", found)
-	}
-}
-
-// A message of an API server says which field an object lacks. A word that is no field, or a field that it has, is none.
-func TestLacking(t *testing.T) {
-	field := map[string]any{"type": "object"}
-	kind := schema.GroupVersionKind{Version: "v1", Kind: "A"}
-	m := &maker{kind: kind, document: map[string]any{"components": map[string]any{"schemas": map[string]any{"a": map[string]any{
-		"x-kubernetes-group-version-kind": []any{map[string]any{"group": "", "version": "v1", "kind": "A"}},
-		"properties":                      map[string]any{"spec": map[string]any{"properties": map[string]any{"defaultBackend": field, "rules": field}}},
-	}}}}}
-	has := map[string]any{"spec": map[string]any{"defaultBackend": map[string]any{}}}
-	for message, want := range map[string]string{
-		"either `defaultBackend` or `rules` must be specified": "spec.rules",
-		"Invalid value: null": "",
-	} {
-		if got := m.lacking(has, cel.Path{"spec"}, message).String(); got != want {
-			t.Errorf("%s: got %q, want %q", message, got, want)
-		}
 	}
 }

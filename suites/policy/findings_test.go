@@ -184,7 +184,7 @@ func TestFindingDefects(t *testing.T) {
 }
 
 // The API server gives a node port to one Service only. The copies of a contract do not take the port of the sample: they did for
-// four policies of a public library, so that the sample was refused.
+// four policies of a public library, so that the sample was refused. The rules about stored objects say that there is no copy.
 func TestFindingNodePorts(t *testing.T) {
 	t.Parallel()
 	on := server(t)
@@ -206,7 +206,7 @@ func TestFindingNodePorts(t *testing.T) {
 				t.Errorf("it breaks %v; want nothing", failed)
 			}
 			for _, outcome := range report.Outcomes {
-				if outcome.Verdict == framework.Inconclusive && !outcome.Rule.Is("PO-ERR-8") { // ten ports must have names
+				if outcome.Verdict == framework.Inconclusive && !outcome.Rule.Is("PO-ERR-8") && !strings.Contains(outcome.Reason, "no copy is stored") { // ten ports must have names
 					t.Errorf("%s is %s: %s", outcome.Rule, outcome.Verdict, outcome.Reason)
 				}
 			}

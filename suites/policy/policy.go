@@ -10,7 +10,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/rule"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 	"github.com/admissiontest/admissiontest/suites/policy/internal/rules"
 )
 
@@ -71,7 +70,7 @@ type Server struct {
 	// KubernetesVersion and BinaryAssetsDirectory are as in [Subject], whose fields are not used.
 	KubernetesVersion, BinaryAssetsDirectory string
 
-	started *check.Server
+	started *rules.Server
 }
 
 // Close stops the API server. Without one, it does nothing.
@@ -88,18 +87,18 @@ func (s *Server) Close(ctx context.Context) error {
 func (s *Server) start(ctx context.Context) (err error) {
 	if s.started == nil {
 		provider := providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: binaries.Options{Version: s.KubernetesVersion, Dir: s.BinaryAssetsDirectory}})
-		s.started, err = check.Start(ctx, provider)
+		s.started, err = rules.Start(ctx, provider)
 	}
 	return err
 }
 
 // observe sends the requests about a Subject. After an error of the API server, the next Subject gets another one.
-func (s *Server) observe(ctx context.Context, subject check.Subject) (observed *check.Observations, err error) {
+func (s *Server) observe(ctx context.Context, subject rules.Subject) (observed *rules.Observations, err error) {
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
 	observed, err = s.started.Observe(ctx, subject)
-	if err != nil && !errors.Is(err, check.ErrSubject) {
+	if err != nil && !errors.Is(err, rules.ErrSubject) {
 		err = errors.Join(err, s.Close(ctx))
 	}
 	return observed, err
@@ -121,7 +120,7 @@ func (s *Server) Check(ctx context.Context, subject Subject, options ...Option) 
 	}
 	observed, err := s.observe(ctx, read)
 	switch {
-	case errors.Is(err, check.ErrSubject):
+	case errors.Is(err, rules.ErrSubject):
 		report.Misuse = append(report.Misuse, err.Error())
 		return report
 	case err != nil:
@@ -134,7 +133,7 @@ func (s *Server) Check(ctx context.Context, subject Subject, options ...Option) 
 			Suite: "policy", Subject: "the policies", Unreached: "no request that the API server accepts without the policies is about this rule",
 		}), Subject: read, Observations: observed}
 		outcome := t.Run(each.Rule(), each.Exclusive, budget, func() {
-			if why := observed.Unsent[check.All]; why != "" {
+			if why := observed.Unsent[rules.Every]; why != "" {
 				t.Unobserved("no request was sent with the policies: %s", why)
 				return
 			}

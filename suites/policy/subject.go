@@ -8,7 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
+	"github.com/admissiontest/admissiontest/suites/policy/internal/rules"
 )
 
 // Rule is one rule for policies. [Rules] returns all of them. The fields are:
@@ -135,8 +135,8 @@ type Bad struct {
 }
 
 // read reads the manifests.
-func (s Subject) read() (check.Subject, error) {
-	read := check.Subject{Name: s.Name, Requester: s.Requester}
+func (s Subject) read() (rules.Subject, error) {
+	read := rules.Subject{Name: s.Name, Requester: s.Requester}
 	if read.Requester.Name == "" {
 		read.Requester.Name = "contract-requester"
 	}
@@ -167,7 +167,7 @@ func (s Subject) read() (check.Subject, error) {
 		if !bad.Fix.none() {
 			fix = one(fmt.Sprintf("Subject.Bad[%d].Fix", i), bad.Fix)
 		}
-		read.Bad = append(read.Bad, check.Bad{Object: object, Denied: bad.Denied, Fix: fix})
+		read.Bad = append(read.Bad, rules.Bad{Object: object, Denied: bad.Denied, Fix: fix})
 	}
 	return read, errors.Join(errs...)
 }

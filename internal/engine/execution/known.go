@@ -15,7 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
@@ -128,8 +128,8 @@ func (c *Case) unknownField(at string, assumed match.Assumption, names, kinds []
 // missingField returns the first field of a path that a kind does not have, and nil if it is there, if the
 // scenario writes it itself, or if the API server does not say which fields there are. The schema is in the
 // OpenAPI document of the group and version of the kind, and that of a subresource in the one of the request.
-func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind schema.GroupVersionKind, path []any) *fields.Missing {
-	missing, builtIn := fields.InKind(kind, path)
+func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind schema.GroupVersionKind, path []any) *kinds.Missing {
+	missing, builtIn := kinds.MissingInKind(kind, path)
 	read := c.target.Optional().OpenAPI
 	if kind.Kind == "" || builtIn && missing == nil || read == nil || c.writesField(path) {
 		return nil
@@ -146,8 +146,8 @@ func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind sc
 				unreadable = unreadable || !apierrors.IsNotFound(err)
 				continue
 			}
-			var found *fields.Missing
-			if found, known = fields.InDocument(document, kind, path); known {
+			var found *kinds.Missing
+			if found, known = kinds.MissingInDocument(document, kind, path); known {
 				missing = found
 				return true, nil
 			}

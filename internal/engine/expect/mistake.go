@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
@@ -173,7 +173,7 @@ func (m Manifest) fieldError(what, field string) *scenario.Error {
 	hint := "check its name and indentation"
 	if what == "duplicate" {
 		hint = "remove one of them"
-	} else if near := suggest.DidYouMean(name, fields.Names(apiVersion, kind, field)); near != "" {
+	} else if near := suggest.DidYouMean(name, kinds.Fields(apiVersion, kind, field)); near != "" {
 		hint = strings.TrimPrefix(near, "; ")
 	}
 	return m.At(field, fmt.Sprintf("%s: %s field %q; expected a field of the API server's %s %s", m.Name, what, field, apiVersion, kind), hint)

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
 func bindings() []Definition {
@@ -34,7 +33,7 @@ func bindings() []Definition {
 			for i, p := range t.List() {
 				if !slices.Contains(bound, names[i]) {
 					t.Errorf("%s %q has no binding", p.GetKind(), p.GetName())
-				} else if !p.Mutating() && !slices.ContainsFunc(t.Cases, func(c *check.Case) bool { return c.Evaluated(p.GetName()) }) {
+				} else if !p.Mutating() && !slices.ContainsFunc(t.Cases, func(c *Case) bool { return c.Evaluated(p.GetName()) }) {
 					t.Unobserved("%s %q: no request that was made from the samples is evaluated by it", p.GetKind(), p.GetName())
 				}
 			}
@@ -53,11 +52,11 @@ func params() []Definition {
 		Check: func(t *T) {
 			t.must(t.Params(), "no binding of a ValidatingAdmissionPolicy names a param of the Subject")
 			t.must(len(t.Bad) > 0, "there is no bad object")
-			if !t.sent(check.Paramless) && t.Unsent[check.Paramless] == "" {
+			if !t.sent(Paramless) && t.Unsent[Paramless] == "" {
 				t.Unobserved("a param could not be deleted: a policy of the Subject guards it, or it has a finalizer")
 			}
-			for _, c := range t.each(check.Paramless) {
-				if c.Bad >= 0 && c.Control.Group == check.Samples && t.decided(c) && !t.otherwise(c) {
+			for _, c := range t.each(Paramless) {
+				if c.Bad >= 0 && c.Control.Group == Samples && t.decided(c) && !t.otherwise(c) {
 					t.Reached()
 					if c.Refusal() == "" {
 						t.Errorf("%s: %s, want refused", c.What, outcome(c))
@@ -74,7 +73,7 @@ func params() []Definition {
 		Check: func(t *T) {
 			t.must(t.Params(), "no binding of a ValidatingAdmissionPolicy names a param of the Subject")
 			t.must(len(t.Shapes) > 0, "the API server requires every field of the params")
-			for _, c := range t.each(check.Shapes) {
+			for _, c := range t.each(Shapes) {
 				t.evaluated(c.Control)
 				if c.Cut() {
 					t.cut(c)
@@ -100,7 +99,7 @@ func actions() []Definition {
 		Check: func(t *T) {
 			observing, _ := t.Observing()
 			t.must(len(observing) > 0, "each binding has the action Deny")
-			for _, c := range t.each(check.Observed) {
+			for _, c := range t.each(Observed) {
 				t.evaluated(c)
 				if refusal := c.Refusal(); strings.Contains(refusal, "ValidatingAdmissionPolicy") {
 					t.Errorf("%s: refused: %s", c.What, refusal)

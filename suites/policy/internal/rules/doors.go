@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
 func doors() []Definition {
@@ -19,9 +18,9 @@ func doors() []Definition {
 		Source: []string{"https://github.com/cozystack/cozystack/issues/2470"},
 		Check: func(t *T) {
 			t.needBad()
-			invalid := t.invalid(check.Violations)
+			invalid := t.invalid(Violations)
 			t.must(invalid == "", "the API server itself refuses each update that makes a good object bad: %s", invalid)
-			t.refused(check.Violations)
+			t.refused(Violations)
 		},
 	}, {
 		ID: "PO-DOOR-2", Name: "sibling-lists", Level: framework.Must,
@@ -31,8 +30,8 @@ func doors() []Definition {
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/138065", "https://github.com/kubescape/cel-admission-library/issues/82"},
 		Check: func(t *T) {
 			t.needBad()
-			t.mustCarry(check.Siblings, "no defect is in an element of a list beside which another list has such elements")
-			t.refused(check.Siblings)
+			t.mustCarry(Siblings, "no defect is in an element of a list beside which another list has such elements")
+			t.refused(Siblings)
 		},
 	}, {
 		ID: "PO-DOOR-3", Name: "subresources", Level: framework.Must,
@@ -42,8 +41,8 @@ func doors() []Definition {
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/1837", "https://github.com/kyverno/kyverno/issues/3118"},
 		Check: func(t *T) {
 			t.needBad()
-			t.mustCarry(check.Subwrites, "no subresource can carry a defect")
-			t.refused(check.Subwrites)
+			t.mustCarry(Subwrites, "no subresource can carry a defect")
+			t.refused(Subwrites)
 		},
 	}, {
 		ID: "PO-DOOR-6", Name: "names", Level: framework.Must,
@@ -52,8 +51,8 @@ func doors() []Definition {
 		Fix:    "Judge something else than the name.",
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/76680"},
 		Check: func(t *T) {
-			t.refused(check.Generated)
-			for _, c := range t.each(check.Generated) {
+			t.refused(Generated)
+			for _, c := range t.each(Generated) {
 				if c.Good >= 0 && t.decided(c) && !t.otherwise(c) {
 					t.Reached()
 					if refusal := c.Refusal(); refusal != "" {
@@ -76,7 +75,7 @@ func exemptions() []Definition {
 		Check: func(t *T) {
 			t.needBad()
 			t.must(!t.OneVersion, "the API server serves no kind of a bad object in another version")
-			t.refused(check.Versions)
+			t.refused(Versions)
 		},
 	}, {
 		ID: "PO-DOOR-7", Name: "no-self-exemption", Level: framework.Must,
@@ -87,7 +86,7 @@ func exemptions() []Definition {
 		Check: func(t *T) {
 			t.must(len(t.Bad) > 0, "there is no bad object")
 			t.must(t.Keys > 0, "no objectSelector and no matchCondition names a label or annotation of the object")
-			for _, c := range t.each(check.Exempted) {
+			for _, c := range t.each(Exempted) {
 				by := refusedBy.FindStringSubmatch(c.Control.Refusal())
 				if !t.decided(c) || by == nil || t.otherwise(c) {
 					continue
@@ -106,10 +105,10 @@ func exemptions() []Definition {
 		Source: []string{"https://github.com/kubescape/cel-admission-library/issues/90", "https://github.com/kubescape/cel-admission-library/commit/40f62bd"},
 		Check: func(t *T) {
 			t.must(t.OpenConstants > 0, "no expression has startsWith, endsWith or contains with a constant that does not end in a separator")
-			t.must(t.sent(check.Constants), "%s", strings.Join(t.Untried[:min(len(t.Untried), mostConstants)], "; "))
-			refusal := t.invalid(check.Constants)
+			t.must(t.sent(Constants), "%s", strings.Join(t.Untried[:min(len(t.Untried), mostConstants)], "; "))
+			refusal := t.invalid(Constants)
 			t.must(refusal == "", "the API server itself refuses each value that has more than a constant: %s", refusal)
-			for _, c := range t.each(check.Constants) {
+			for _, c := range t.each(Constants) {
 				// Without the constant the value must be refused: otherwise the constant does not decide.
 				if c.Control != nil && c.Control.Accepted() && c.Control.Refusal() == "" {
 					t.LogOnce(c.Control.What + ": accepted too, so the constant does not decide")
@@ -134,7 +133,7 @@ var refusedBy = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)
 
 // invalid returns the refusal of a request of a group without the policies if the API server refuses each of them that says
 // something about the policies as invalid, such as a change of a field that cannot be changed. Otherwise it returns "".
-func (t *T) invalid(group check.Group) string {
+func (t *T) invalid(group Group) string {
 	refusal := ""
 	for _, c := range t.Cases {
 		switch {

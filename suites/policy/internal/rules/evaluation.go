@@ -8,7 +8,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
 // undefined is what the type check of Kubernetes says about a field that a kind does not have.
@@ -37,9 +36,9 @@ func evaluation() []Definition {
 		Fix:    "Guard the access, or use failurePolicy Fail with narrow matchConditions.",
 		Source: []string{"https://github.com/kyverno/kyverno/issues/8916"},
 		Check: func(t *T) {
-			t.must(slices.ContainsFunc(t.List(), func(p check.Policy) bool { return !p.Mutating() && p.IgnoresErrors() }), "no validating policy has failurePolicy Ignore")
+			t.must(slices.ContainsFunc(t.List(), func(p Policy) bool { return !p.Mutating() && p.IgnoresErrors() }), "no validating policy has failurePolicy Ignore")
 			t.needBad() // what belongs to the defect is not varied
-			for _, c := range t.each(check.Samples, check.Variants) {
+			for _, c := range t.each(Samples, Variants) {
 				if c.Bad < 0 || !t.decided(c) || c.Path != nil && t.partOfDefect(c) {
 					continue
 				}
@@ -78,7 +77,7 @@ func expressions() []Definition {
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/eaf3b83"},
 		Check: func(t *T) {
 			t.must(t.validating(), "the type check of Kubernetes is for ValidatingAdmissionPolicies")
-			if len(t.each(check.Samples)) > 0 {
+			if len(t.each(Samples)) > 0 {
 				t.Reached()
 			}
 			for _, missing := range t.Missing {
@@ -111,7 +110,7 @@ func operations() []Definition {
 		Source: []string{"https://github.com/kyverno/kyverno/issues/10576", "https://kep.k8s.io/3488"},
 		Check: func(t *T) {
 			t.must(t.handles("DELETE"), "no policy has DELETE in its operations")
-			for _, c := range t.each(check.Deletions, check.Controller) {
+			for _, c := range t.each(Deletions, Controller) {
 				t.evaluated(c)
 				t.errorsOf(c)
 			}
@@ -126,17 +125,17 @@ func operations() []Definition {
 			t.must(t.validating(), "MutatingAdmissionPolicies have no messages")
 			for _, p := range t.List() {
 				for _, text := range p.Messages() {
-					if check.IsExpression(text) {
+					if IsExpression(text) {
 						t.Errorf("%s %q: the message is an expression, which clients get as it is: %s", p.GetKind(), p.GetName(), text)
 					}
 				}
 			}
-			if !slices.ContainsFunc(t.List(), check.Policy.LacksMessage) { // a message is sent also if messageExpression has an error
+			if !slices.ContainsFunc(t.List(), Policy.LacksMessage) { // a message is sent also if messageExpression has an error
 				t.Reached()
 			} else if len(t.Bad) == 0 {
 				t.LogOnce("a validation has no message, and there is no bad object")
 			}
-			for _, c := range t.each(check.Samples, check.Variants) {
+			for _, c := range t.each(Samples, Variants) {
 				if refusal := c.Refusal(); refusal != "" && strings.Contains(refusal, "ValidatingAdmissionPolicy") && len(c.Errors()) == 0 {
 					t.Reached()
 					if strings.Contains(refusal, "failed expression:") {
@@ -152,7 +151,7 @@ func operations() []Definition {
 		Fix:    "orValue(''), and no authorizer in a valueExpression.",
 		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go"},
 		Check: func(t *T) {
-			t.must(slices.ContainsFunc(t.List(), func(p check.Policy) bool {
+			t.must(slices.ContainsFunc(t.List(), func(p Policy) bool {
 				return !p.IgnoresErrors() && len(p.Expressions("auditAnnotations")) > 0
 			}), "no policy that has auditAnnotations refuses requests because of errors")
 			t.noErrorOf("auditAnnotations")
@@ -161,8 +160,8 @@ func operations() []Definition {
 }
 
 // made are the groups of requests that create or update objects.
-func made() []check.Group {
-	return []check.Group{check.Samples, check.Fixes, check.Variants, check.Generated, check.Unrelated, check.Repairs, check.Violations, check.Siblings, check.Subwrites, check.Elements}
+func made() []Group {
+	return []Group{Samples, Fixes, Variants, Generated, Unrelated, Repairs, Violations, Siblings, Subwrites, Elements}
 }
 
 // expressionsOf returns the expressions of a list of all policies.
@@ -177,7 +176,7 @@ func (t *T) expressionsOf(list string) []string {
 // noErrorOf fails for each request with an evaluation error of an expression in a list of the policies.
 func (t *T) noErrorOf(list string) {
 	expressions := t.expressionsOf(list)
-	for _, c := range t.each(append(made(), check.Deletions, check.Controller)...) {
+	for _, c := range t.each(append(made(), Deletions, Controller)...) {
 		if c.Evaluated("") || !t.validating() {
 			t.Reached()
 		}
@@ -185,7 +184,7 @@ func (t *T) noErrorOf(list string) {
 			t.cut(c)
 		}
 		for _, text := range c.Errors() {
-			if check.ErrorOf(text, expressions) {
+			if ErrorOf(text, expressions) {
 				t.Errorf("%s: %s; without the policies: %d", c.What, text, c.Before.Status.Code)
 				break
 			}
@@ -193,25 +192,25 @@ func (t *T) noErrorOf(list string) {
 	}
 }
 
-func (t *T) cut(c *check.Case) {
+func (t *T) cut(c *Case) {
 	t.Unobserved("%s: the warnings have more than 4096 characters, so the API server may have cut an error", c.What)
 }
 
 // evaluated records that a policy was evaluated for a request. Whether a MutatingAdmissionPolicy was is not known.
-func (t *T) evaluated(c *check.Case) {
+func (t *T) evaluated(c *Case) {
 	if c.Evaluated("") || !t.validating() {
 		t.Reached()
 	}
 }
 
 // errorsOf fails for the evaluation errors of a response.
-func (t *T) errorsOf(c *check.Case) {
+func (t *T) errorsOf(c *Case) {
 	if c.Cut() && len(c.Errors()) == 0 {
 		t.cut(c)
 	}
 	others := append(t.expressionsOf("matchConditions"), t.expressionsOf("auditAnnotations")...) // ERR-3 and ERR-7 are about these
 	for _, text := range c.Errors() {
-		if check.ErrorOf(text, others) {
+		if ErrorOf(text, others) {
 			continue
 		}
 		t.Errorf("%s: %s; without the policies: %d", c.What, text, c.Before.Status.Code)

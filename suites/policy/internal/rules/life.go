@@ -2,7 +2,6 @@ package rules
 
 import (
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
 func life() []Definition {
@@ -12,14 +11,14 @@ func life() []Definition {
 		Why:    "Otherwise a new policy stops controllers that label or annotate what exists.",
 		Fix:    "Compare with oldObject: refuse only what the request makes bad.",
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/64907"},
-		Check:  func(t *T) { t.allowed(check.Unrelated, check.Repairs) },
+		Check:  func(t *T) { t.allowed(Unrelated, Repairs) },
 	}, {
 		ID: "PO-LIFE-2", Name: "controllers-can-finish", Level: framework.Must,
 		Title:  "An object in deletion can lose its finalizers, good or bad.",
 		Why:    "Otherwise it, its owner and its namespace are never deleted.",
 		Fix:    "A matchCondition: !has(object.metadata.deletionTimestamp)",
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/129883", "https://github.com/kyverno/kyverno/issues/2508"},
-		Check:  func(t *T) { t.allowed(check.Finalizers) },
+		Check:  func(t *T) { t.allowed(Finalizers) },
 	}, {
 		ID: "PO-LIFE-3", Name: "namespaces-can-be-deleted", Level: framework.Must,
 		Title:  "The namespace controller and the garbage collector can delete what the policy matches.",
@@ -28,10 +27,10 @@ func life() []Definition {
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/129883", "https://github.com/openshift/hypershift/pull/6616"},
 		Check: func(t *T) {
 			t.must(t.handles("DELETE"), "no policy has DELETE in its operations")
-			for _, c := range t.each(check.Deletions) {
+			for _, c := range t.each(Deletions) {
 				t.evaluated(c) // a controller can be exempt
 			}
-			for _, c := range t.each(check.Controller) {
+			for _, c := range t.each(Controller) {
 				if c.Denied() && len(c.Errors()) == 0 {
 					t.Errorf("%s: refused: %s", c.What, c.Refusal())
 				}
@@ -44,8 +43,8 @@ func life() []Definition {
 		Fix:    "Narrower rules, or a matchCondition that compares with oldObject.",
 		Source: []string{"https://github.com/digitalocean/clusterlint/issues/180", "https://github.com/open-policy-agent/gatekeeper/issues/2228"},
 		Check: func(t *T) {
-			t.must(t.sent(check.Existing), "an API server without controllers has no objects of the kinds of which the policies match updates")
-			t.allowed(check.Existing)
+			t.must(t.sent(Existing), "an API server without controllers has no objects of the kinds of which the policies match updates")
+			t.allowed(Existing)
 		},
 	}}
 }

@@ -4,7 +4,6 @@ import (
 	"regexp"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
 func mutations() []Definition {
@@ -16,7 +15,7 @@ func mutations() []Definition {
 		Source: []string{"https://kep.k8s.io/3962"},
 		Check: func(t *T) {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
-			for _, c := range t.each(check.Reapplied) {
+			for _, c := range t.each(Reapplied) {
 				t.Reached()
 				if refusal := c.Refusal(); refusal != "" && !c.Control.Whole && !c.Denied() {
 					t.Unobserved("%s: the API server refuses what it made itself: %s", c.What, refusal)
@@ -38,7 +37,7 @@ func mutations() []Definition {
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/4121", "https://github.com/kserve/kserve/issues/3159"},
 		Check: func(t *T) {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
-			for _, c := range t.each(check.Unrelated, check.Finalizers) {
+			for _, c := range t.each(Unrelated, Finalizers) {
 				if c.Good < 0 {
 					continue
 				}
@@ -61,7 +60,7 @@ func orders() []Definition {
 		Source: []string{"https://github.com/kyverno/policies/issues/1242", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go"},
 		Check: func(t *T) {
 			t.must(t.Mutators() > 1, "there are no two MutatingAdmissionPolicies with a binding")
-			for _, c := range t.each(check.Orders) {
+			for _, c := range t.each(Orders) {
 				if c.Refusal() != "" && c.Control.Refusal() != "" {
 					continue
 				}
@@ -135,6 +134,6 @@ func patches() []Definition {
 var validatingDenies = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'(?: with binding '[^']*')? denied request: `)
 
 // mutated are the groups of requests whose objects policies may change.
-func mutated() []check.Group {
-	return []check.Group{check.Samples, check.Fixes, check.Variants, check.Generated, check.Siblings, check.Elements, check.Foreign}
+func mutated() []Group {
+	return []Group{Samples, Fixes, Variants, Generated, Siblings, Elements, Foreign}
 }

@@ -1,4 +1,5 @@
-// Package rules has the rules of the policy contract.
+// Package rules has the rules of the policy contract. It sends the requests that it derives from the samples of a Subject to a
+// kube-apiserver, before and after the policies are installed (bench), and the rules judge the responses.
 package rules
 
 import (
@@ -10,14 +11,13 @@ import (
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/vary"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
 // T is the check of one rule: a Subject, and the responses to all requests about it.
 type T struct {
 	*rule.T
-	check.Subject
-	*check.Observations
+	Subject
+	*Observations
 }
 
 // Definition is a rule with its check.
@@ -29,11 +29,16 @@ func All() []Definition {
 }
 
 // each returns the accepted requests of groups. If there are none, it logs why.
-func (t *T) each(groups ...check.Group) []*check.Case {
+func (t *T) each(groups ...Group) []*Case {
 	found := t.Of(groups...)
 	for _, group := range groups {
 		if why := t.Unsent[group]; why != "" {
 			t.Unobserved("%s", why)
+		}
+	}
+	for _, why := range t.NotStored {
+		if len(found) == 0 {
+			t.LogOnce(why)
 		}
 	}
 	for _, c := range t.Cases {
@@ -52,7 +57,7 @@ func (t *T) must(applies bool, format string, args ...any) {
 }
 
 // mustCarry ends the check if no request of a group carries a defect. None says what the bad objects lack.
-func (t *T) mustCarry(group check.Group, none string) {
+func (t *T) mustCarry(group Group, none string) {
 	t.must(t.sent(group), "%s%s", none, t.differences())
 	why := ""
 	for _, c := range t.Cases {
@@ -94,28 +99,18 @@ func (t *T) differences() string {
 }
 
 // sent reports whether there is a request of one of the groups, accepted or not.
-func (t *T) sent(groups ...check.Group) bool {
-	return slices.ContainsFunc(t.Cases, func(c *check.Case) bool { return slices.Contains(groups, c.Group) })
-}
-
-func (t *T) validating() bool {
-	return slices.ContainsFunc(t.List(), func(p check.Policy) bool { return !p.Mutating() })
-}
-
-func (t *T) mutating() bool { return slices.ContainsFunc(t.List(), check.Policy.Mutating) }
-
-func (t *T) handles(operation string) bool {
-	return slices.ContainsFunc(t.List(), func(p check.Policy) bool { return p.Handles(operation) })
+func (t *T) sent(groups ...Group) bool {
+	return slices.ContainsFunc(t.Cases, func(c *Case) bool { return slices.Contains(groups, c.Group) })
 }
 
 // allowed fails for each request of groups that validating policies refuse.
-func (t *T) allowed(groups ...check.Group) {
+func (t *T) allowed(groups ...Group) {
 	t.must(t.validating(), "there is no ValidatingAdmissionPolicy")
 	for _, c := range t.each(groups...) {
 		t.Reached()
 		if refusal := c.Refusal(); strings.Contains(refusal, "ValidatingAdmissionPolicy") {
 			name := ""
-			if c.Good >= 0 && check.OfAnotherName(c) && t.namesDecide(c) {
+			if c.Good >= 0 && OfAnotherName(c) && t.namesDecide(c) {
 				name = " (a copy, whose name the policies refuse)"
 			}
 			t.Errorf("%s%s: refused: %s; without the policies: %d", c.What, name, refusal, c.Before.Status.Code)
@@ -125,19 +120,19 @@ func (t *T) allowed(groups ...check.Group) {
 
 // decided reports whether the sample of a case gets the verdict that the Subject declares: otherwise VERDICT-1 fails,
 // and other rules say nothing about it.
-func (t *T) decided(c *check.Case) bool {
-	if check.OfAnotherName(c) && t.namesDecide(c) {
+func (t *T) decided(c *Case) bool {
+	if OfAnotherName(c) && t.namesDecide(c) {
 		t.LogOnce(c.What + ": it says nothing, because under another name the object gets another decision")
 		return false
 	}
-	return slices.ContainsFunc(t.each(check.Samples), func(s *check.Case) bool {
+	return slices.ContainsFunc(t.each(Samples), func(s *Case) bool {
 		return s.Good == c.Good && s.Bad == c.Bad && (s.Good >= 0 && s.Refusal() == "" || s.Bad >= 0 && strings.Contains(s.Refusal(), t.Bad[s.Bad].Denied))
 	})
 }
 
 // otherwise reports, and logs, that a request that was accepted before is refused by something else than a policy, so that it says
 // nothing about them. If there are mutations, the cause can be what they make.
-func (t *T) otherwise(c *check.Case) bool {
+func (t *T) otherwise(c *Case) bool {
 	if c.Refusal() == "" || c.Denied() || t.mutating() {
 		return false
 	}
@@ -146,7 +141,7 @@ func (t *T) otherwise(c *check.Case) bool {
 }
 
 // differ fails if the policies decide otherwise about a request than about its Control.
-func (t *T) differ(c *check.Case) {
+func (t *T) differ(c *Case) {
 	if t.otherwise(c) || t.otherwise(c.Control) {
 		return
 	}
@@ -157,16 +152,16 @@ func (t *T) differ(c *check.Case) {
 }
 
 // namesDecide reports whether the policies decide otherwise about the sample of a case if it has another name.
-func (t *T) namesDecide(c *check.Case) bool {
-	return slices.ContainsFunc(t.Of(check.Renamed), func(r *check.Case) bool {
-		return r.Good == c.Good && r.Bad == c.Bad && slices.ContainsFunc(t.Of(check.Samples), func(s *check.Case) bool {
+func (t *T) namesDecide(c *Case) bool {
+	return slices.ContainsFunc(t.Of(Renamed), func(r *Case) bool {
+		return r.Good == c.Good && r.Bad == c.Bad && slices.ContainsFunc(t.Of(Samples), func(s *Case) bool {
 			return s.Good == r.Good && s.Bad == r.Bad && (s.Refusal() == "") != (r.Refusal() == "")
 		})
 	})
 }
 
 // refused fails for each request of groups, made from a bad object that is refused, that the policies do not refuse.
-func (t *T) refused(groups ...check.Group) {
+func (t *T) refused(groups ...Group) {
 	for _, c := range t.each(groups...) {
 		if c.Bad < 0 || !t.decided(c) || c.Control != nil && !c.Control.Accepted() {
 			continue
@@ -185,7 +180,7 @@ func (t *T) refused(groups ...check.Group) {
 	}
 }
 
-func outcome(c *check.Case) string {
+func outcome(c *Case) string {
 	if refusal := c.Refusal(); refusal != "" {
 		return "refused: " + refusal
 	}
@@ -204,13 +199,13 @@ func verdicts() []Definition {
 				t.Incomplete("%s", why)
 			}
 			for _, c := range t.Cases {
-				if (c.Group == check.Samples || c.Group == check.Fixes) && !c.Before.Allowed() {
+				if (c.Group == Samples || c.Group == Fixes) && !c.Before.Allowed() {
 					t.Incomplete("%s: refused without the policies: %s", c.What, c.Before.Status.Message)
 				}
 			}
-			for _, c := range t.each(check.Samples, check.Fixes) {
+			for _, c := range t.each(Samples, Fixes) {
 				t.Reached()
-				bad := c.Group == check.Samples && c.Bad >= 0
+				bad := c.Group == Samples && c.Bad >= 0
 				switch refusal := c.Refusal(); {
 				case t.otherwise(c):
 					t.Unobserved("%s: refused by something else: %s", c.What, refusal)
@@ -235,8 +230,8 @@ func equals() []Definition {
 		Fix:    "quantity(string(x)), and isLessThan, isGreaterThan or compareTo.",
 		Source: []string{"https://github.com/kubescape/cel-admission-library/issues/78", "https://github.com/kubescape/cel-admission-library/commit/b6a3adc"},
 		Check: func(t *T) {
-			t.must(t.sent(check.Forms), "no sample has a quantity")
-			for _, c := range t.each(check.Forms) {
+			t.must(t.sent(Forms), "no sample has a quantity")
+			for _, c := range t.each(Forms) {
 				if t.decided(c) {
 					t.differ(c)
 				}
@@ -250,8 +245,8 @@ func equals() []Definition {
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/cf521aa"},
 		Check: func(t *T) {
 			t.needBad()
-			t.mustCarry(check.Elements, "no defect is in an element of a list of objects, apart from its name")
-			t.refused(check.Elements)
+			t.mustCarry(Elements, "no defect is in an element of a list of objects, apart from its name")
+			t.refused(Elements)
 		},
 	}, {
 		ID: "PO-VERDICT-4", Name: "every-verb", Level: framework.Must,
@@ -260,7 +255,7 @@ func equals() []Definition {
 		Fix:    "Judge the object, and not the options of the request.",
 		Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/"},
 		Check: func(t *T) {
-			for _, c := range t.each(check.Verbs) {
+			for _, c := range t.each(Verbs) {
 				if c.Control == nil || !c.Control.Accepted() || !t.decided(c) {
 					continue
 				}
@@ -278,7 +273,7 @@ func equals() []Definition {
 }
 
 // partOfDefect reports whether what was varied in a bad object is, has or belongs to its defect.
-func (t *T) partOfDefect(c *check.Case) bool {
+func (t *T) partOfDefect(c *Case) bool {
 	defect := t.Bad[c.Bad].Defect()
 	return defect == nil || slices.ContainsFunc(defect, func(p cel.Path) bool {
 		n := min(len(p), len(c.Path))
@@ -288,5 +283,5 @@ func (t *T) partOfDefect(c *check.Case) bool {
 
 // needBad ends the check if no bad object has a fix: the rule needs a defect.
 func (t *T) needBad() {
-	t.must(slices.ContainsFunc(t.Bad, func(b check.Bad) bool { return b.Fix != nil }), "no bad object has a fix, so its defect is not known")
+	t.must(slices.ContainsFunc(t.Bad, func(b Bad) bool { return b.Fix != nil }), "no bad object has a fix, so its defect is not known")
 }

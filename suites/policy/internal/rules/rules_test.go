@@ -1,4 +1,4 @@
-package rules_test
+package rules
 
 import (
 	"strings"
@@ -12,16 +12,14 @@ import (
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/rules"
 )
 
 // judge checks a rule with given responses.
-func judge(t *testing.T, id string, subject check.Subject, observed check.Observations) rule.Outcome {
+func judge(t *testing.T, id string, subject Subject, observed Observations) rule.Outcome {
 	t.Helper()
-	for _, each := range rules.All() {
+	for _, each := range All() {
 		if each.ID == id {
-			checked := &rules.T{T: rule.NewT(rule.Names{Suite: "policy", Unreached: "not reached"}), Subject: subject, Observations: &observed}
+			checked := &T{T: rule.NewT(rule.Names{Suite: "policy", Unreached: "not reached"}), Subject: subject, Observations: &observed}
 			return checked.Run(each.Rule(), false, time.Minute, func() { each.Check(checked) })
 		}
 	}
@@ -29,27 +27,27 @@ func judge(t *testing.T, id string, subject check.Subject, observed check.Observ
 	return rule.Outcome{}
 }
 
-func allowed(warnings ...string) *check.Case {
+func allowed(warnings ...string) *Case {
 	ok := framework.Result{Status: metav1.Status{Code: 201, Status: metav1.StatusSuccess}, Warnings: warnings}
-	return &check.Case{Group: check.Samples, What: "create good[0]", Good: 0, Bad: -1, Before: ok, After: ok}
+	return &Case{Group: Samples, What: "create good[0]", Good: 0, Bad: -1, Before: ok, After: ok}
 }
 
 // An error that may not have been seen is not a pass.
 func TestNotSeen(t *testing.T) {
 	for name, test := range map[string]struct {
-		observed check.Observations
+		observed Observations
 		want     framework.Verdict
 		reason   string
 	}{
-		"seen":                     {check.Observations{Cases: []*check.Case{allowed("one")}}, framework.Pass, ""},
-		"an error":                 {check.Observations{Cases: []*check.Case{allowed("expression 'a' resulted in error: no such key: b")}}, framework.Fail, "no such key: b"},
-		"cut warnings":             {check.Observations{Cases: []*check.Case{allowed(strings.Repeat("long ", 800))}}, framework.Inconclusive, "more than 4096 characters"},
-		"an error among them":      {check.Observations{Cases: []*check.Case{allowed(strings.Repeat("long ", 800), "it resulted in error: x")}}, framework.Fail, "resulted in error"},
-		"fields that are left out": {check.Observations{NotSent: 2, Cases: []*check.Case{allowed()}}, framework.Inconclusive, "2 fields of samples"},
-		"nothing":                  {check.Observations{}, framework.Inconclusive, "not reached"},
+		"seen":                     {Observations{Cases: []*Case{allowed("one")}}, framework.Pass, ""},
+		"an error":                 {Observations{Cases: []*Case{allowed("expression 'a' resulted in error: no such key: b")}}, framework.Fail, "no such key: b"},
+		"cut warnings":             {Observations{Cases: []*Case{allowed(strings.Repeat("long ", 800))}}, framework.Inconclusive, "more than 4096 characters"},
+		"an error among them":      {Observations{Cases: []*Case{allowed(strings.Repeat("long ", 800), "it resulted in error: x")}}, framework.Fail, "resulted in error"},
+		"fields that are left out": {Observations{NotSent: 2, Cases: []*Case{allowed()}}, framework.Inconclusive, "2 fields of samples"},
+		"nothing":                  {Observations{}, framework.Inconclusive, "not reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := judge(t, "PO-ERR-1", check.Subject{}, test.observed)
+			got := judge(t, "PO-ERR-1", Subject{}, test.observed)
 			if got.Verdict != test.want || !strings.Contains(got.Reason, test.reason) {
 				t.Errorf("%s: %s; want %s: %s", got.Verdict, got.Reason, test.want, test.reason)
 			}
@@ -78,11 +76,11 @@ func TestTypeCheckStops(t *testing.T) {
 		"a sum, and of no":    {sum + "\n" + b, lost, framework.Fail},
 	} {
 		t.Run(name, func(t *testing.T) {
-			observed := check.Observations{Cases: []*check.Case{allowed()}, Fields: map[string]bool{"a": true}, NotKnown: test.lost}
+			observed := Observations{Cases: []*Case{allowed()}, Fields: map[string]bool{"a": true}, NotKnown: test.lost}
 			if test.text != "" {
 				observed.Types = []reach.TypeWarning{{Kind: "ValidatingAdmissionPolicy", Name: "p", Text: test.text}}
 			}
-			got := judge(t, "PO-ERR-4", check.Subject{Policies: []shipped.Manifest{p}}, observed)
+			got := judge(t, "PO-ERR-4", Subject{Policies: []shipped.Manifest{p}}, observed)
 			if got.Verdict != test.want || got.Verdict == framework.Inconclusive && !strings.Contains(got.Reason, "validations[0].expression: params") {
 				t.Errorf("%s: %s; want %s", got.Verdict, got.Reason, test.want)
 			}
@@ -92,23 +90,23 @@ func TestTypeCheckStops(t *testing.T) {
 
 // Of two orders, a refusal in one is a difference, and the order of a list of objects is none.
 func TestOrders(t *testing.T) {
-	var two check.Subject
+	var two Subject
 	for _, name := range []string{"a", "b"} {
 		for kind, spec := range map[string]any{"MutatingAdmissionPolicy": nil, "MutatingAdmissionPolicyBinding": map[string]any{"policyName": name}} {
 			object := map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}
 			two.Policies = append(two.Policies, shipped.Manifest{Object: object})
 		}
 	}
-	made := func(list ...any) *check.Case {
+	made := func(list ...any) *Case {
 		c := allowed()
-		c.Group, c.After.Object = check.Orders, &unstructured.Unstructured{Object: map[string]any{"list": list}}
+		c.Group, c.After.Object = Orders, &unstructured.Unstructured{Object: map[string]any{"list": list}}
 		return c
 	}
 	one, other := map[string]any{"name": "one"}, map[string]any{"name": "other"}
 	refused := made()
 	refused.After.Status = metav1.Status{Code: 403, Status: metav1.StatusFailure, Message: "no"}
 	for name, test := range map[string]struct {
-		first, second *check.Case
+		first, second *Case
 		want          framework.Verdict
 	}{
 		"objects in another order": {made(one, other), made(other, one), framework.Pass},
@@ -120,7 +118,7 @@ func TestOrders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := *test.first
 			c.Control = test.second
-			if got := judge(t, "PO-MUT-2", two, check.Observations{Cases: []*check.Case{&c}}); got.Verdict != test.want {
+			if got := judge(t, "PO-MUT-2", two, Observations{Cases: []*Case{&c}}); got.Verdict != test.want {
 				t.Errorf("%s: %s; want %s", got.Verdict, got.Reason, test.want)
 			}
 		})
@@ -130,8 +128,8 @@ func TestOrders(t *testing.T) {
 // What something else refuses, without the name of a policy, says nothing about the policies.
 func TestRefusedBySomethingElse(t *testing.T) {
 	const taken, denied = "the port is already allocated", "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no"
-	subject := check.Subject{Bad: []check.Bad{{Object: map[string]any{"a": "b"}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
-	of := func(group check.Group, good, bad int, refusal string) *check.Case {
+	subject := Subject{Bad: []Bad{{Object: map[string]any{"a": "b"}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
+	of := func(group Group, good, bad int, refusal string) *Case {
 		c := allowed("expression 'a' resulted in error: x")
 		c.Group, c.Good, c.Bad, c.Control = group, good, bad, allowed()
 		if refusal != "" {
@@ -139,23 +137,23 @@ func TestRefusedBySomethingElse(t *testing.T) {
 		}
 		return c
 	}
-	good, bad := of(check.Samples, 0, -1, ""), of(check.Samples, -1, 0, denied)
+	good, bad := of(Samples, 0, -1, ""), of(Samples, -1, 0, denied)
 	for name, test := range map[string]struct {
 		rule   string
-		cases  []*check.Case
+		cases  []*Case
 		want   framework.Verdict
 		reason string
 	}{
-		"good":              {"PO-VERDICT-1", []*check.Case{of(check.Samples, 0, -1, taken)}, framework.Inconclusive, "refused by something else: " + taken},
-		"good, by a policy": {"PO-VERDICT-1", []*check.Case{of(check.Samples, 0, -1, denied)}, framework.Fail, "want allowed"},
-		"bad":               {"PO-VERDICT-1", []*check.Case{of(check.Samples, -1, 0, taken)}, framework.Inconclusive, "refused by something else: " + taken},
-		"an update":         {"PO-DOOR-1", []*check.Case{bad, of(check.Violations, -1, 0, taken)}, framework.Inconclusive, "refused by something else: " + taken},
-		"an update, denied": {"PO-DOOR-1", []*check.Case{bad, of(check.Violations, -1, 0, denied)}, framework.Pass, ""},
-		"another form":      {"PO-VERDICT-2", []*check.Case{good, of(check.Forms, 0, -1, taken)}, framework.Inconclusive, "refused by something else: " + taken},
-		"no name":           {"PO-DOOR-6", []*check.Case{good, of(check.Generated, 0, -1, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+		"good":              {"PO-VERDICT-1", []*Case{of(Samples, 0, -1, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+		"good, by a policy": {"PO-VERDICT-1", []*Case{of(Samples, 0, -1, denied)}, framework.Fail, "want allowed"},
+		"bad":               {"PO-VERDICT-1", []*Case{of(Samples, -1, 0, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+		"an update":         {"PO-DOOR-1", []*Case{bad, of(Violations, -1, 0, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+		"an update, denied": {"PO-DOOR-1", []*Case{bad, of(Violations, -1, 0, denied)}, framework.Pass, ""},
+		"another form":      {"PO-VERDICT-2", []*Case{good, of(Forms, 0, -1, taken)}, framework.Inconclusive, "refused by something else: " + taken},
+		"no name":           {"PO-DOOR-6", []*Case{good, of(Generated, 0, -1, taken)}, framework.Inconclusive, "refused by something else: " + taken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := judge(t, test.rule, subject, check.Observations{Cases: test.cases})
+			got := judge(t, test.rule, subject, Observations{Cases: test.cases})
 			if got.Verdict != test.want || !strings.Contains(got.Reason, test.reason) {
 				t.Errorf("%s: %s; want %s: %s", got.Verdict, got.Reason, test.want, test.reason)
 			}
@@ -165,33 +163,33 @@ func TestRefusedBySomethingElse(t *testing.T) {
 
 // The API server itself decides about updates only if it refuses all of them as invalid.
 func TestInvalidUpdates(t *testing.T) {
-	subject := check.Subject{Bad: []check.Bad{{Object: map[string]any{"a": "b"}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
-	refusal := func(c *check.Case, group check.Group, reason metav1.StatusReason) *check.Case {
+	subject := Subject{Bad: []Bad{{Object: map[string]any{"a": "b"}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
+	refusal := func(c *Case, group Group, reason metav1.StatusReason) *Case {
 		c.Group, c.Good, c.Bad = group, -1, 0
 		if reason != "" {
 			c.Before.Status = metav1.Status{Code: 422, Status: metav1.StatusFailure, Reason: reason, Message: "the field cannot change\nand more"}
 		}
 		return c
 	}
-	update := func(reason metav1.StatusReason) *check.Case { return refusal(allowed(), check.Violations, reason) }
+	update := func(reason metav1.StatusReason) *Case { return refusal(allowed(), Violations, reason) }
 	noDefect := update("")
 	noDefect.Alone = allowed()
 	for name, test := range map[string]struct {
-		updates []*check.Case
+		updates []*Case
 		want    framework.Verdict
 		reason  string
 	}{
-		"invalid":                     {[]*check.Case{update(metav1.StatusReasonInvalid), update(metav1.StatusReasonInvalid)}, framework.Unsupported, "bad: the field cannot change"},
-		"invalid, and what is good":   {[]*check.Case{update(metav1.StatusReasonInvalid), noDefect}, framework.Unsupported, "bad: the field cannot change"},
-		"forbidden":                   {[]*check.Case{update(metav1.StatusReasonInvalid), update(metav1.StatusReasonForbidden)}, framework.Inconclusive, "not accepted without the policies"},
-		"invalid, and one is allowed": {[]*check.Case{update(metav1.StatusReasonInvalid), update("")}, framework.Fail, "want a refusal"},
-		"what is good":                {[]*check.Case{noDefect}, framework.Inconclusive, "the policies do not refuse"},
+		"invalid":                     {[]*Case{update(metav1.StatusReasonInvalid), update(metav1.StatusReasonInvalid)}, framework.Unsupported, "bad: the field cannot change"},
+		"invalid, and what is good":   {[]*Case{update(metav1.StatusReasonInvalid), noDefect}, framework.Unsupported, "bad: the field cannot change"},
+		"forbidden":                   {[]*Case{update(metav1.StatusReasonInvalid), update(metav1.StatusReasonForbidden)}, framework.Inconclusive, "not accepted without the policies"},
+		"invalid, and one is allowed": {[]*Case{update(metav1.StatusReasonInvalid), update("")}, framework.Fail, "want a refusal"},
+		"what is good":                {[]*Case{noDefect}, framework.Inconclusive, "the policies do not refuse"},
 		"none":                        {nil, framework.Inconclusive, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bad := refusal(allowed(), check.Samples, "")
+			bad := refusal(allowed(), Samples, "")
 			bad.After.Status = metav1.Status{Code: 422, Status: metav1.StatusFailure, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no"}
-			got := judge(t, "PO-DOOR-1", subject, check.Observations{Cases: append(test.updates, bad)})
+			got := judge(t, "PO-DOOR-1", subject, Observations{Cases: append(test.updates, bad)})
 			if got.Verdict != test.want || !strings.Contains(got.Reason, test.reason) || strings.Contains(got.Reason, "and more") && test.want == framework.Unsupported {
 				t.Errorf("%s: %s; want %s: %s", got.Verdict, got.Reason, test.want, test.reason)
 			}
@@ -201,21 +199,21 @@ func TestInvalidUpdates(t *testing.T) {
 
 // A copy whose sample is refused too is not refused for its name.
 func TestCopies(t *testing.T) {
-	validating := check.Subject{Policies: []shipped.Manifest{{Object: map[string]any{
+	validating := Subject{Policies: []shipped.Manifest{{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "a"},
 	}}}}
-	for name, sample := range map[string]*check.Case{"allowed": allowed(), "refused": allowed()} {
+	for name, sample := range map[string]*Case{"allowed": allowed(), "refused": allowed()} {
 		t.Run(name, func(t *testing.T) {
 			renamed, copied := allowed(), allowed()
-			renamed.Group, copied.Group = check.Renamed, check.Unrelated
-			refused := []*check.Case{renamed, copied}
+			renamed.Group, copied.Group = Renamed, Unrelated
+			refused := []*Case{renamed, copied}
 			if name == "refused" {
 				refused = append(refused, sample)
 			}
 			for _, c := range refused {
 				c.After.Status = metav1.Status{Code: 403, Status: metav1.StatusFailure, Message: "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no"}
 			}
-			got := judge(t, "PO-LIFE-1", validating, check.Observations{Cases: []*check.Case{sample, renamed, copied}})
+			got := judge(t, "PO-LIFE-1", validating, Observations{Cases: []*Case{sample, renamed, copied}})
 			if byName := strings.Contains(got.Reason, "whose name"); got.Verdict != framework.Fail || byName != (name == "allowed") {
 				t.Errorf("%s: %s", got.Verdict, got.Reason)
 			}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/vary"
-	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
 // costs are the rules about large objects.
@@ -19,8 +18,8 @@ func costs() []Definition {
 		Fix:    "Compute once in a variable what a loop needs, and put no loop into a loop.",
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/124542", "https://github.com/kubescape/kubescape/issues/2560"},
 		Check: func(t *T) {
-			t.must(t.sent(check.Large), "no expression loops over a list or map that a sample has")
-			for _, c := range t.each(check.Large) {
+			t.must(t.sent(Large), "no expression loops over a list or map that a sample has")
+			for _, c := range t.each(Large) {
 				t.evaluated(c)
 				if c.Cut() && len(c.Errors()) == 0 {
 					t.cut(c)
@@ -46,9 +45,9 @@ func templates() []Definition {
 		Source: []string{"https://github.com/kyverno/kyverno/issues/10575", "https://github.com/kubescape/cel-admission-library/commit/2841287"},
 		Check: func(t *T) {
 			t.needBad()
-			t.must(t.sent(check.Embedded) || len(t.Outside) == 0, "the policies also read what is not in the template: %s", strings.Join(t.Outside, ", "))
-			t.mustCarry(check.Embedded, "no defect is in a template of another kind")
-			t.refused(check.Embedded)
+			t.must(t.sent(Embedded) || len(t.Outside) == 0, "the policies also read what is not in the template: %s", strings.Join(t.Outside, ", "))
+			t.mustCarry(Embedded, "no defect is in a template of another kind")
+			t.refused(Embedded)
 		},
 	}, {
 		ID: "PO-LIFE-5", Name: "children-are-admitted", Level: framework.Should,
@@ -57,8 +56,8 @@ func templates() []Definition {
 		Fix:    "The same check at each level.",
 		Source: []string{"https://github.com/kyverno/kyverno/issues/10575"},
 		Check: func(t *T) {
-			t.must(t.sent(check.Children), "no good object has a template of another kind")
-			t.allowed(check.Children)
+			t.must(t.sent(Children), "no good object has a template of another kind")
+			t.allowed(Children)
 		},
 	}}
 }
@@ -73,7 +72,7 @@ func quiet() []Definition {
 		Source: []string{"https://kep.k8s.io/3962", "https://github.com/open-policy-agent/gatekeeper/issues/2963"},
 		Check: func(t *T) {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
-			for _, c := range t.each(check.Applied) {
+			for _, c := range t.each(Applied) {
 				if !c.After.Allowed() || !c.Control.After.Allowed() {
 					t.LogOnce(c.What + ": " + outcome(c))
 					continue
@@ -92,8 +91,8 @@ func quiet() []Definition {
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/2963", "https://github.com/kubernetes/kubernetes/issues/105844"},
 		Check: func(t *T) {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
-			t.must(t.sent(check.Owned), "no good object has a template of another kind")
-			for _, c := range t.each(check.Owned) {
+			t.must(t.sent(Owned), "no good object has a template of another kind")
+			for _, c := range t.each(Owned) {
 				sent, _ := c.Request.Object.(*unstructured.Unstructured)
 				if !c.After.Allowed() || sent == nil {
 					t.LogOnce(c.What + ": " + outcome(c))

@@ -1,17 +1,16 @@
-package check
+package rules
 
 import (
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
@@ -56,7 +55,7 @@ func (b *bench) findMissing() {
 
 // schema returns the schema that a kind has at a path, or nil if it has none or it is not known.
 func (b *bench) schema(kind schema.GroupVersionKind, path cel.Path) map[string]any {
-	return fields.SchemaAt(b.openAPI[kind.GroupVersion()], kind, path)
+	return kinds.SchemaAt(b.openAPI[kind.GroupVersion()], kind, path)
 }
 
 // readPaths are what the policies read of objects.
@@ -117,36 +116,37 @@ func (r readPaths) endAbove(path cel.Path) bool {
 // canHave reports whether a kind has a path, or its schema is not known.
 func (b *bench) canHave(kind schema.GroupVersionKind, path []any) bool {
 	document := b.openAPI[kind.GroupVersion()]
-	missing, known := fields.InDocument(document, kind, path)
+	missing, known := kinds.MissingInDocument(document, kind, path)
 	return document == nil || !known || missing == nil
 }
 
-// rules returns the resource rules of the policy.
-func (p Policy) rules() []any {
-	found, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
+// served returns the kinds that the API server serves of the resources and subresources with a property, each once.
+func (b *bench) served(has func(metav1.APIResource) bool) []schema.GroupVersionKind {
+	var found []schema.GroupVersionKind
+	for _, each := range b.server.Optional().Resources() {
+		kind := schema.GroupVersionKind{Group: each.Group, Version: each.Version, Kind: each.Kind}
+		if has(each) && !slices.Contains(found, kind) {
+			found = append(found, kind)
+		}
+	}
 	return found
+}
+
+// isObject reports whether a resource is one of objects in one version, and no subresource.
+func isObject(served metav1.APIResource) bool {
+	return served.Version != "*" && !strings.Contains(served.Name, "/")
 }
 
 // kindsOf returns the kinds of the objects that the resource rules of a policy match.
 func (b *bench) kindsOf(p Policy) []schema.GroupVersionKind {
-	resourceRules := p.rules()
-	var kinds []schema.GroupVersionKind
-	for _, served := range b.server.Optional().Resources() {
-		if slices.ContainsFunc(resourceRules, func(rule any) bool {
-			return ruleMatches(rule, served, admission.Create, admission.Update, admission.Delete, admission.Connect)
-		}) {
-			kinds = append(kinds, schema.GroupVersionKind{Group: served.Group, Version: served.Version, Kind: served.Kind})
-		}
-	}
-	return kinds
+	return b.served(func(each metav1.APIResource) bool {
+		return p.matches(each, admission.Create, admission.Update, admission.Delete, admission.Connect)
+	})
 }
 
-// ruleMatches reports whether a rule matches one of the operations on a resource or subresource.
-func ruleMatches(rule any, served metav1.APIResource, operations ...admission.Operation) bool {
-	fields, _ := rule.(map[string]any)
-	var decoded admissionregistrationv1.NamedRuleWithOperations
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &decoded); err != nil {
-		return false // the API server says what is wrong
-	}
-	return vary.Matches(decoded.RuleWithOperations, served, operations...)
+// matches reports whether a resource rule of the policy matches one of the operations on a resource or subresource.
+func (p Policy) matches(served metav1.APIResource, operations ...admission.Operation) bool {
+	return slices.ContainsFunc(p.resourceRules(), func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
+		return vary.Matches(rule.RuleWithOperations, served, operations...)
+	})
 }

@@ -1,13 +1,11 @@
-package check
+package rules
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -161,38 +159,6 @@ func TestIsExpression(t *testing.T) {
 		if got := IsExpression(message); got != want {
 			t.Errorf("%q: got %t; want %t", message, got, want)
 		}
-	}
-}
-
-// A rule matches as it does on an API server.
-func TestRuleMatches(t *testing.T) {
-	for _, test := range []struct {
-		resources, scope, operation, served string
-		want                                bool
-	}{
-		{"pods", "*", "UPDATE", "pods", true},
-		{"pods", "*", "UPDATE", "pods/status", false},
-		{"pods", "*", "CREATE", "pods", false},
-		{"pods/*", "*", "UPDATE", "pods/status", true},
-		{"pods/*", "*", "UPDATE", "pods", true},
-		{"*/status", "*", "UPDATE", "pods/status", true},
-		{"*", "*", "UPDATE", "pods", true},
-		{"*", "*", "UPDATE", "pods/status", false},
-		{"*/*", "*", "UPDATE", "pods/status", true},
-		{"pods", "Cluster", "UPDATE", "pods", false},
-		{"pods", "Namespaced", "UPDATE", "pods", true},
-	} {
-		t.Run(fmt.Sprint(test), func(t *testing.T) {
-			rule := map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"UPDATE"}, "resources": []any{test.resources}, "scope": test.scope}
-			served := metav1.APIResource{Version: "v1", Name: test.served, Kind: "Pod", Namespaced: true}
-			if got := ruleMatches(rule, served, admission.Operation(test.operation)); got != test.want {
-				t.Errorf("got %t", got)
-			}
-			served.Group = "apps"
-			if ruleMatches(rule, served, admission.Operation(test.operation)) {
-				t.Error("it matches another group")
-			}
-		})
 	}
 }
 

@@ -1,4 +1,4 @@
-package check
+package rules
 
 import (
 	"context"
@@ -41,15 +41,7 @@ type Case struct {
 	Request framework.Request
 	// Control is another request that says what this one must get, or whether it says anything. Nil means none.
 	Control *Case
-	// Absent is the creation of the fix without the element that the bad element of this request is instead of, or nil. If
-	// the policies refuse it, they ask for an element, and do not forbid one.
-	Absent *Case
-	// Same is the creation of the bad object in which the bad element has the name that it has in this request, or nil. If
-	// the policies allow it, they decide by the name.
-	Same *Case
-	// Alone is the creation of the fix with only those values of the bad object that this request carries, or nil if it carries
-	// all. Unless the policies refuse it, these values are no defect.
-	Alone *Case
+	controls
 	// Whole is true if the API server accepts its response to the creation of a sample as a new object. Chosen are the paths of
 	// values that it chooses, which differ in each response.
 	Whole  bool
@@ -58,6 +50,19 @@ type Case struct {
 	Templates []cel.Path
 	// Before and After are the responses without and with the policies.
 	Before, After framework.Result
+}
+
+// controls are other requests, which say whether a Case that moves a bad element says anything. Each can be nil.
+type controls struct {
+	// Absent is the creation of the fix without the element that the bad element of this request is instead of. If
+	// the policies refuse it, they ask for an element, and do not forbid one.
+	Absent *Case
+	// Same is the creation of the bad object in which the bad element has the name that it has in this request. If
+	// the policies allow it, they decide by the name.
+	Same *Case
+	// Alone is the creation of the fix with only those values of the bad object that this request carries, or nil if it carries
+	// all. Unless the policies refuse it, these values are no defect.
+	Alone *Case
 }
 
 // Group is a kind of Case.
@@ -98,7 +103,7 @@ const (
 	Existing   Group = "existing"    // the update without a change of an object that the API server has
 	Controls   Group = "controls"    // a Control that means nothing without its other request
 
-	All Group = "" // each of them
+	Every Group = "" // each of them
 )
 
 // Accepted reports whether the API server accepts the request without the policies.
@@ -191,9 +196,11 @@ type Observations struct {
 	Shapes map[string]string
 	// NotServed has the kinds of samples that the API server does not serve.
 	NotServed []string
+	// NotStored says of which samples no copy is stored.
+	NotStored []string
 	// NotSent is how many variants were left out, because their object has too many fields.
 	NotSent int
-	// Unsent says of groups why their requests were not sent with the policies, and of All why no request was.
+	// Unsent says of groups why their requests were not sent with the policies, and of Every why no request was.
 	Unsent map[Group]string
 	// Dropped is how many requests the API server does not accept without the policies.
 	Dropped int
@@ -225,7 +232,7 @@ func (b *bench) observe(ctx context.Context) (*Observations, error) {
 		return nil, err
 	}
 	if err := b.install(ctx); err != nil {
-		return b.observed, b.unsent(err, All)
+		return b.observed, b.unsent(err, Every)
 	}
 	if err := b.after(ctx); err != nil {
 		return nil, err
@@ -257,10 +264,8 @@ type bench struct {
 	observed  *Observations
 	// controls has the controls of each bad element, by its sample and path.
 	controls map[string]controls
-	// specs is what Server.kindsBySpec returned.
-	specs map[string]schema.GroupVersionKind
-	// copies are the samples as stored copies have them, by name. See storeShared.
-	copies map[string]map[string]any
+	// copied has the names of the samples of which a copy is stored. See storeShared.
+	copied map[string]bool
 	// openAPI has the OpenAPI v3 documents of the API server, by group and version.
 	openAPI map[schema.GroupVersion]map[string]any
 }
@@ -456,7 +461,7 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.send(ctx, again, after); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+	if b.subject.mutating() {
 		if err := b.appliedTwice(ctx); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package check
+package rules
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // resendable finds out, before the policies are installed, how the API server's response to the creation of a sample can be
 // created too: it refuses its own Jobs and Services, because of values that it chooses itself.
 func (b *bench) resendable(ctx context.Context, samples []*Case) error {
-	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+	if !b.subject.mutating() {
 		return nil
 	}
 	var all, again, whole []*Case

@@ -1,4 +1,4 @@
-package check
+package rules
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
@@ -39,7 +39,7 @@ func (b *bench) forms(all []sample) []*Case {
 // quantities returns the paths of the quantities of a sample.
 func (b *bench) quantities(s sample, kind schema.GroupVersionKind) []cel.Path {
 	return slices.DeleteFunc(vary.Paths(s.object, nil), func(path cel.Path) bool {
-		return fields.TypeAt(b.openAPI[kind.GroupVersion()], kind, path) != quantityType
+		return kinds.TypeAt(b.openAPI[kind.GroupVersion()], kind, path) != quantityType
 	})
 }
 

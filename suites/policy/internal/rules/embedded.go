@@ -1,49 +1,29 @@
-package check
+package rules
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
-// kindsBySpec returns the kinds that the API server serves, by the name of the schema of their spec: what other kinds embed,
-// such as the spec of a Pod. It reads every OpenAPI document, once.
-func (s *Server) kindsBySpec(ctx context.Context) (map[string]schema.GroupVersionKind, error) {
-	read := s.target.Optional().OpenAPI
-	if s.specs != nil || read == nil {
-		return s.specs, nil
-	}
-	kinds := map[schema.GroupVersion][]string{}
-	for _, served := range s.target.Optional().Resources() {
-		version := schema.GroupVersion{Group: served.Group, Version: served.Version}
-		if served.Version != "*" && !strings.Contains(served.Name, "/") {
-			kinds[version] = append(kinds[version], served.Kind)
-		}
-	}
-	s.specs = map[string]schema.GroupVersionKind{}
-	for version, names := range kinds {
-		document, err := read(ctx, version)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			kind := version.WithKind(name)
-			if spec := fields.TypeAt(document, kind, []any{"spec"}); spec != "" {
-				s.specs[spec] = kind
-			}
-		}
-	}
-	return s.specs, nil
+// embeddable returns a kind by the name of the schema of its spec, which other kinds embed.
+func embeddable(spec string) (schema.GroupVersionKind, bool) {
+	kind, is := map[string]schema.GroupVersionKind{
+		"io.k8s.api.core.v1.PodSpec":                   {Version: "v1", Kind: "Pod"},
+		"io.k8s.api.core.v1.PersistentVolumeClaimSpec": {Version: "v1", Kind: "PersistentVolumeClaim"},
+		"io.k8s.api.batch.v1.JobSpec":                  {Group: "batch", Version: "v1", Kind: "Job"},
+		"io.k8s.api.resource.v1.ResourceClaimSpec":     {Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaim"},
+	}[spec]
+	return kind, is
 }
 
 // embedded is a part of a sample that is the spec of another kind: the template of a Deployment is that of a Pod.
@@ -63,7 +43,7 @@ func (b *bench) embeddedIn(s sample) []embedded {
 	}
 	var found []embedded
 	for _, path := range vary.Paths(s.object, nil) {
-		other, is := b.specs[fields.TypeAt(b.openAPI[kind.GroupVersion()], kind, path)]
+		other, is := embeddable(kinds.TypeAt(b.openAPI[kind.GroupVersion()], kind, path))
 		if is && len(path) > 1 && other.GroupKind() != kind.GroupKind() {
 			found = append(found, embedded{path, other})
 		}
@@ -133,7 +113,7 @@ func (b *bench) outside(s sample, part embedded) []cel.Path {
 // childOf returns the object that a part of another one describes, with the metadata beside it.
 func childOf(parent map[string]any, part embedded) map[string]any {
 	spec, _ := vary.At(parent, part.path)
-	metadata, _ := vary.At(parent, append(slices.Clone(part.template()), any("metadata")))
+	metadata, _ := vary.At(parent, part.template().Then("metadata"))
 	apiVersion, kind := part.kind.ToAPIVersionAndKind()
 	child := map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}
 	if metadata != nil {
@@ -153,7 +133,7 @@ func controlled(u *unstructured.Unstructured) {
 // that are the spec of another kind.
 func (b *bench) owned() ([]*Case, error) {
 	var cases []*Case
-	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+	if !b.subject.mutating() {
 		return nil, nil
 	}
 	for _, s := range b.samples() {
@@ -182,15 +162,14 @@ func (b *bench) owned() ([]*Case, error) {
 func (b *bench) appliedTwice(ctx context.Context) error {
 	for _, s := range b.samples() {
 		c := b.sampleCase(s)
-		if s.good < 0 || c == nil || !c.Accepted() || b.copies[s.name] == nil {
+		if s.good < 0 || c == nil || !c.Accepted() || !b.copied[s.name] {
 			continue
 		}
-		u := b.addressed(b.copies[s.name])
+		u := b.addressed(s.object)
 		if u.GetName() == "" {
 			continue
 		}
 		u.SetName(b.storedName(s, u.GetName(), "-applied"))
-		b.on.note(u)
 		var twice []*Case
 		for _, which := range []string{"once", "again"} {
 			applied := b.newCase(Applied, s, applying(u), "apply", which)

@@ -1,4 +1,4 @@
-package check
+package rules
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -26,10 +25,6 @@ type Server struct {
 	removed []map[string]any
 	// held are stored objects of the last Subject with a finalizer.
 	held []*unstructured.Unstructured
-	// stored has the names of all stored objects, by kind, namespace and name.
-	stored map[string]bool
-	// specs has the kinds whose specs have names, by these. It is nil before kindsBySpec.
-	specs map[string]schema.GroupVersionKind
 }
 
 // firstSandbox is Server.sandboxes during the first Subject: one is for what is shared, and one for the probes.
@@ -41,7 +36,7 @@ func Start(ctx context.Context, provider target.Provider) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{target: started, stored: map[string]bool{}}
+	s := &Server{target: started}
 	if s.shared, err = s.sandbox(ctx); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
@@ -73,7 +68,7 @@ func (s *Server) Observe(ctx context.Context, subject Subject) (*Observations, e
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}}, copies: map[string]map[string]any{}}
+	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}}, copied: map[string]bool{}}
 	observed, err := b.observe(ctx)
 	ctx = context.WithoutCancel(ctx)
 	return observed, errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
@@ -99,12 +94,6 @@ func (s *Server) restore(ctx context.Context) error {
 	s.removed, s.held = nil, nil
 	return nil
 }
-
-// note notes a stored object.
-func (s *Server) note(stored *unstructured.Unstructured) { s.stored[keyOf(stored)] = true }
-
-// has reports whether an object was stored for a Subject.
-func (s *Server) has(stored *unstructured.Unstructured) bool { return s.stored[keyOf(stored)] }
 
 func keyOf(u *unstructured.Unstructured) string {
 	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()

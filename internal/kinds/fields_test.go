@@ -1,4 +1,4 @@
-package fields_test
+package kinds_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 func TestNames(t *testing.T) {
@@ -25,7 +25,7 @@ func TestNames(t *testing.T) {
 		{"example.com/v1", "Widget", "spec", ""},
 	} {
 		t.Run(one.kind+" "+one.path, func(t *testing.T) {
-			got := fields.Names(one.apiVersion, one.kind, one.path)
+			got := kinds.Fields(one.apiVersion, one.kind, one.path)
 			if one.want == "" && len(got) > 0 || one.want != "" && !slices.Contains(got, one.want) {
 				t.Errorf("%s %s: got %v; want %q", one.kind, one.path, got, one.want)
 			}
@@ -83,9 +83,9 @@ func TestMissing(t *testing.T) {
 		{widget, path{"spec", "size", "deeper"}, 2, ""},
 	} {
 		t.Run(fmt.Sprintf("%s %v", one.kind.Kind, one.path), func(t *testing.T) {
-			missing, known := fields.InKind(one.kind, one.path)
+			missing, known := kinds.MissingInKind(one.kind, one.path)
 			if one.kind == widget {
-				missing, known = fields.InDocument(document, one.kind, one.path)
+				missing, known = kinds.MissingInDocument(document, one.kind, one.path)
 			}
 			switch {
 			case !known:
@@ -97,10 +97,10 @@ func TestMissing(t *testing.T) {
 			}
 		})
 	}
-	if _, known := fields.InKind(widget, path{"spec"}); known {
+	if _, known := kinds.MissingInKind(widget, path{"spec"}); known {
 		t.Error("InKind knows a custom resource")
 	}
-	if _, known := fields.InDocument(document, corev1.SchemeGroupVersion.WithKind("Pod"), path{"spec"}); known {
+	if _, known := kinds.MissingInDocument(document, corev1.SchemeGroupVersion.WithKind("Pod"), path{"spec"}); known {
 		t.Error("InDocument knows a kind that the document does not have")
 	}
 }
@@ -119,14 +119,14 @@ func TestListsBeside(t *testing.T) {
 		"Part": fieldsOf(map[string]any{"image": map[string]any{}}), "Other": fieldsOf(map[string]any{"host": map[string]any{}}),
 	}}}
 	item := map[string]any{"image": "i"}
-	if got := fields.ListsBeside(document, kind, []any{"spec", "a"}, item); !slices.Equal(got, []string{"b", "c"}) {
+	if got := kinds.ListsBeside(document, kind, []any{"spec", "a"}, item); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("got %v", got)
 	}
 	item["port"] = int64(1)
-	if got := fields.ListsBeside(document, kind, []any{"spec", "a"}, item); !slices.Equal(got, []string{"b"}) {
+	if got := kinds.ListsBeside(document, kind, []any{"spec", "a"}, item); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("got %v", got)
 	}
-	if got := fields.ListsBeside(document, schema.GroupVersionKind{Kind: "None"}, []any{"spec", "a"}, item); got != nil {
+	if got := kinds.ListsBeside(document, schema.GroupVersionKind{Kind: "None"}, []any{"spec", "a"}, item); got != nil {
 		t.Errorf("got %v for an unknown kind", got)
 	}
 }
@@ -147,12 +147,12 @@ func TestTypeAt(t *testing.T) {
 		"Quantity": map[string]any{"type": "string"},
 	}}}
 	for want, path := range map[string][]any{"Spec": {"spec"}, "Limits": {"spec", "list", 0}, "Quantity": {"spec", "list", 1, "cpu"}, "": {"name"}} {
-		if got := fields.TypeAt(document, kind, path); got != want {
+		if got := kinds.TypeAt(document, kind, path); got != want {
 			t.Errorf("%v is a %q, want %q", path, got, want)
 		}
 	}
 	for _, path := range [][]any{{"none", "deeper", 0}, {"spec", 0}, {"name", "deeper"}} {
-		if got := fields.TypeAt(document, kind, path); got != "" {
+		if got := kinds.TypeAt(document, kind, path); got != "" {
 			t.Errorf("%v is a %q, want nothing", path, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package fields
+package kinds
 
 import (
 	"maps"
@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// InDocument returns the first field of a path that a kind does not have according to an OpenAPI v3 document
+// MissingInDocument returns the first field of a path that a kind does not have according to an OpenAPI v3 document
 // of an API server, which is decoded JSON, or nil. Known is false if the document does not have the kind.
-func InDocument(document map[string]any, kind schema.GroupVersionKind, path []any) (missing *Missing, known bool) {
+func MissingInDocument(document map[string]any, kind schema.GroupVersionKind, path []any) (missing *Missing, known bool) {
 	d, one := schemaOf(document, kind)
 	if one == nil {
 		return nil, false

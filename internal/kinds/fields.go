@@ -1,21 +1,4 @@
-// Package fields knows which fields values have: values of Go types, of Kubernetes' own kinds, and of the
-// kinds in an OpenAPI document of an API server.
-//
-//	fields.Names("v1", "ConfigMap", "dta") // apiVersion, binaryData, data, ...
-//	fields.InKind(kind, []any{"dta"})      // no such field; apiVersion, binaryData, data, ...
-//
-// A path has strings for fields and ints for items of lists. Fields of mappings with any key, and of values
-// whose fields are not known, exist.
-//
-// # Promise
-//
-// Names and InKind return the fields that the version of k8s.io/api in this build has.
-//
-// # Not promised
-//
-// Not every kind is known, and an API server of another version can have other fields: ask it, with
-// InDocument, before a field counts as misspelt.
-package fields
+package kinds
 
 import (
 	"encoding/json"
@@ -41,11 +24,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names returns the names of the fields that can be where the last part of a path is, sorted: for
+// Fields returns the names of the fields that can be where the last part of a path is, sorted: for
 // "webhooks[0].timeoutSecond" the fields of a webhook. It returns none for a kind or path that is not
 // known.
-func Names(apiVersion, kind, path string) []string {
-	object, err := kinds().New(schema.FromAPIVersionAndKind(apiVersion, kind))
+func Fields(apiVersion, kind, path string) []string {
+	object, err := writtenMost().New(schema.FromAPIVersionAndKind(apiVersion, kind))
 	if err != nil {
 		return nil
 	}
@@ -62,8 +45,8 @@ func Names(apiVersion, kind, path string) []string {
 	return slices.Sorted(maps.Keys(members(structOf(typ))))
 }
 
-// kinds returns a scheme of the kinds that scenarios write most.
-func kinds() *runtime.Scheme {
+// writtenMost returns a scheme of the kinds that scenarios write most.
+func writtenMost() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	builder := runtime.SchemeBuilder{
 		admissionregistrationv1.AddToScheme, admissionregistrationv1beta1.AddToScheme, appsv1.AddToScheme,
@@ -85,18 +68,18 @@ type Missing struct {
 	Names []string
 }
 
-// InKind returns the first field of a path that a kind does not have, or nil. Known is false if the kind is
+// MissingInKind returns the first field of a path that a kind does not have, or nil. Known is false if the kind is
 // not known.
-func InKind(kind schema.GroupVersionKind, path []any) (missing *Missing, known bool) {
-	object, err := kinds().New(kind)
+func MissingInKind(kind schema.GroupVersionKind, path []any) (missing *Missing, known bool) {
+	object, err := writtenMost().New(kind)
 	if err != nil {
 		return nil, false
 	}
-	return InType(reflect.TypeOf(object), path), true
+	return MissingInType(reflect.TypeOf(object), path), true
 }
 
-// InType returns the first field of a path that values of a type do not have in JSON, or nil.
-func InType(typ reflect.Type, path []any) *Missing {
+// MissingInType returns the first field of a path that values of a type do not have in JSON, or nil.
+func MissingInType(typ reflect.Type, path []any) *Missing {
 	for i, step := range path {
 		for typ.Kind() == reflect.Pointer {
 			typ = typ.Elem()

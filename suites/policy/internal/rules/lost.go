@@ -1,4 +1,4 @@
-package check
+package rules
 
 import (
 	"slices"
@@ -101,7 +101,7 @@ func changedElement(list, later []any, i int) bool {
 // keys, and a finalizer.
 func (b *bench) foreign(all []sample) []*Case {
 	var cases []*Case
-	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+	if !b.subject.mutating() {
 		return nil
 	}
 	for _, s := range all {

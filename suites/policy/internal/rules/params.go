@@ -1,10 +1,9 @@
-package check
+package rules
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 
@@ -65,8 +64,9 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 		return b.probes.Install(ctx, manifest, nil)
 	}
 	for i, each := range b.subject.params() {
-		probe := each.policy.onlyErrors()
-		probe.SetName(fmt.Sprintf("%s%d", shapePrefix, i))
+		probe := each.policy.probe(fmt.Sprintf("%s%d", shapePrefix, i), func(_ int, validation map[string]any) {
+			validation["expression"] = fmt.Sprintf("%v ? true : true", validation["expression"]) // true, or an error
+		})
 		if err := install(probe.Object); err != nil {
 			return nil, nil, fmt.Errorf("install a copy of %s %s: %w", validatingPolicy, each.policy.GetName(), err)
 		}
@@ -80,14 +80,8 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 			case err != nil:
 				return nil, nil, fmt.Errorf("install a copy of the param %s: %w", each.object.GetName(), err)
 			}
-			binding := each.binding.DeepCopy()
-			binding.SetName(varied.GetName())
-			spec, _, _ := unstructured.NestedMap(binding.Object, "spec")
-			spec["policyName"], spec["validationActions"] = probe.GetName(), []any{"Warn"}
-			if ref, ok := spec["paramRef"].(map[string]any); ok {
-				ref["name"], ref["parameterNotFoundAction"] = varied.GetName(), "Allow"
-			}
-			binding.Object["spec"] = spec
+			binding := onlyWarning(each.binding, varied.GetName(), probe.GetName())
+			_ = unstructured.SetNestedField(binding.Object, varied.GetName(), "spec", "paramRef", "name") // it has one
 			if err := install(binding.Object); err != nil {
 				return nil, nil, fmt.Errorf("install a copy of %s %s: %w", each.binding.GetKind(), each.binding.GetName(), err)
 			}
@@ -97,45 +91,15 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 	return about, installed, nil
 }
 
-// onlyErrors returns a copy of a ValidatingAdmissionPolicy whose validations are true or have an error.
-func (p Policy) onlyErrors() *unstructured.Unstructured {
-	probe := p.DeepCopy()
-	_ = unstructured.SetNestedField(probe.Object, "Fail", "spec", "failurePolicy")
-	unstructured.RemoveNestedField(probe.Object, "spec", "auditAnnotations")
-	validations := quotable(probe)
-	for i, each := range validations {
-		if fields, ok := each.(map[string]any); ok {
-			validations[i] = map[string]any{"expression": fmt.Sprintf("%v ? true : true", fields["expression"])}
-		}
-	}
-	_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // the spec is an object
-	return probe
-}
-
-// shape is an object with one change.
-type shape struct {
-	change string
-	object map[string]any
-}
-
 // variantsOf returns an object without each of its values, and with each list and map empty.
-func variantsOf(object map[string]any) []shape {
-	var all []shape
+func variantsOf(object map[string]any) []less {
+	var all []less
 	for _, path := range vary.Paths(object, nil) {
-		if slices.Equal(path, cel.Path{"metadata"}) {
-			continue // it has the name
-		}
-		edits := map[string]map[string]any{"without ": vary.With(object, path, vary.Remove)}
-		if old, _ := vary.At(object, path); isCollection(old) {
-			edits["with empty "] = vary.With(object, path, vary.Empty)
-		}
-		for _, change := range slices.Sorted(maps.Keys(edits)) {
-			if len(all) < mostShapes {
-				all = append(all, shape{change + path.String(), edits[change]})
-			}
+		if !slices.Equal(path, cel.Path{"metadata"}) { // it has the name
+			all = append(all, lessOf(object, path)...)
 		}
 	}
-	return all
+	return all[:min(len(all), mostShapes)]
 }
 
 // withoutParams sends samples with other params, and then samples and removals of finalizers without the params.

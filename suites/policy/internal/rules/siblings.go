@@ -1,24 +1,18 @@
-package check
+package rules
 
 import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
-
-// openAPILimit is how long an API server may take to publish the schemas of a new CustomResourceDefinition.
-const openAPILimit = 10 * time.Second
 
 // readSchemas reads the OpenAPI documents for the samples and for what the policies match.
 func (b *bench) readSchemas(ctx context.Context, all []sample) error {
@@ -27,7 +21,6 @@ func (b *bench) readSchemas(ctx context.Context, all []sample) error {
 	if read == nil {
 		return nil
 	}
-	var err error
 	versions := b.matched()
 	for _, s := range all {
 		kind, err := object.Kind(s.object)
@@ -40,11 +33,7 @@ func (b *bench) readSchemas(ctx context.Context, all []sample) error {
 		if _, known := b.openAPI[version]; known {
 			continue
 		}
-		var document map[string]any
-		_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, openAPILimit, true, func(ctx context.Context) (bool, error) {
-			document, err = read(ctx, version)
-			return !apierrors.IsNotFound(err), nil
-		})
+		document, err := vary.Document(ctx, read, version)
 		if err != nil {
 			return err
 		}
@@ -72,19 +61,13 @@ func (b *bench) siblings(all []sample) []*Case {
 	for _, s := range all {
 		for _, item := range b.badElements(s) {
 			for _, path := range b.listsBeside(s, item) {
-				appended := func(element any) map[string]any {
-					return vary.With(s.fix, path, func(old any) (any, bool) {
-						items, _ := old.([]any)
-						return append(slices.Clone(items), withName(element, movedName)), true
-					})
-				}
-				varied, control := appended(item.bad), appended(item.good)
+				varied, control := appended(s.fix, path, item.bad), appended(s.fix, path, item.good)
 				if varied == nil || item.good == nil {
 					continue
 				}
 				c := b.create(Siblings, s, varied, "with its fix, and the bad element in "+path.String())
 				c.Path = path
-				b.setControls(c, s, item.path)
+				c.controls = b.controlsOf(s, item.path)
 				c.Control = b.create(Controls, s, control, "with its fix, and the good element in "+path.String())
 				cases = append(cases, c.Control)
 				cases = append(cases, c)
@@ -92,6 +75,14 @@ func (b *bench) siblings(all []sample) []*Case {
 		}
 	}
 	return cases
+}
+
+// appended returns a copy of an object with one more element in a list, under another name.
+func appended(object map[string]any, list cel.Path, element any) map[string]any {
+	return vary.With(object, list, func(old any) (any, bool) {
+		items, _ := old.([]any)
+		return append(slices.Clone(items), withName(element, movedName)), true
+	})
 }
 
 // listsBeside returns the other lists in the object that has the list of an element, whose elements can have all fields of the
@@ -106,7 +97,7 @@ func (b *bench) listsBeside(s sample, item badElement) []cel.Path {
 		maps.Copy(both, good)
 	}
 	var found []cel.Path
-	for _, name := range fields.ListsBeside(b.openAPI[kind.GroupVersion()], kind, item.list, both) {
+	for _, name := range kinds.ListsBeside(b.openAPI[kind.GroupVersion()], kind, item.list, both) {
 		found = append(found, append(slices.Clone(item.list[:len(item.list)-1]), any(name)))
 	}
 	return found
@@ -149,7 +140,7 @@ func (b *bench) badElements(s sample) []badElement {
 		value, _ := vary.At(s.object, list)
 		items, _ := value.([]any)
 		for i, item := range items {
-			found := badElement{list: list, path: append(slices.Clone(list), any(i))}
+			found := badElement{list: list, path: list.Then(i)}
 			fields, ok := item.(map[string]any)
 			if !ok || len(vary.Below(s.defect, found.path)) == 0 {
 				continue
@@ -157,7 +148,7 @@ func (b *bench) badElements(s sample) []badElement {
 			good, _ := vary.At(s.fix, found.path)
 			found.bad, found.good = runtime.DeepCopyJSON(fields), runtime.DeepCopyJSONValue(good)
 			found.values = vary.Below(b.subject.Bad[s.bad].Defect(), found.path)
-			found.byName = slices.ContainsFunc(s.defect, func(p cel.Path) bool { return slices.Equal(p, append(slices.Clone(found.path), any("name"))) })
+			found.byName = slices.ContainsFunc(s.defect, func(p cel.Path) bool { return slices.Equal(p, found.path.Then("name")) })
 			all = append(all, found)
 		}
 	}

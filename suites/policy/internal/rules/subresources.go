@@ -1,4 +1,4 @@
-package check
+package rules
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
-	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
@@ -21,7 +21,7 @@ import (
 func (b *bench) subwrites(ctx context.Context, s sample, kept, fixed *unstructured.Unstructured) ([]*Case, error) {
 	kind := fixed.GroupVersionKind()
 	var cases []*Case
-	for _, name := range fields.Subresources(b.openAPI[kind.GroupVersion()], kind) {
+	for _, name := range kinds.Subresources(b.openAPI[kind.GroupVersion()], kind) {
 		bad, err := b.view(ctx, kept, name)
 		if err != nil {
 			return nil, err
@@ -70,7 +70,7 @@ func (b *bench) subresources(all []sample) []*Case {
 		}
 		kept := b.addressed(s.fix)
 		kind := kept.GroupVersionKind()
-		for _, name := range fields.Subresources(b.openAPI[kind.GroupVersion()], kind) {
+		for _, name := range kinds.Subresources(b.openAPI[kind.GroupVersion()], kind) {
 			request := framework.Update(kept, kept)
 			request.Subresource = name
 			cases = append(cases, b.newCase(Subwrites, s, request, "", ""))
@@ -114,10 +114,7 @@ func (b *bench) addedElements(s sample, good *unstructured.Unstructured) []subwr
 			value, _ := vary.At(good.Object, path)
 			items, _ := value.([]any)
 			added := func(element any) *unstructured.Unstructured {
-				changed := vary.With(good.Object, path, func(any) (any, bool) {
-					return append(slices.Clone(items), withName(element, movedName)), true
-				})
-				return &unstructured.Unstructured{Object: changed}
+				return &unstructured.Unstructured{Object: appended(good.Object, path, element)}
 			}
 			write := subwrite{object: added(item.bad), control: added(item.good), element: append(slices.Clone(path), len(items)), moved: item.path}
 			for _, p := range item.values {
@@ -151,7 +148,7 @@ func (b *bench) subwrite(ctx context.Context, s sample, fixed *unstructured.Unst
 	for range mostRefusals {
 		request.Object = write.object
 		c := b.newCase(Subwrites, s, request, what, change)
-		b.setControls(c, s, write.moved)
+		c.controls = b.controlsOf(s, write.moved)
 		sent := []*Case{c}
 		if write.control != nil {
 			request.Object = write.control
@@ -194,7 +191,7 @@ func (w *subwrite) withoutRefused(refusal framework.Result) bool {
 	for _, cause := range refusal.Status.Details.Causes {
 		rest, found := strings.CutPrefix(cause.Field, w.element.String()+".")
 		field, _, _ := strings.Cut(strings.ReplaceAll(rest, "[", "."), ".")
-		path := append(slices.Clone(w.element), any(field))
+		path := w.element.Then(field)
 		if _, has := vary.At(w.object.Object, path); !found || !has || slices.ContainsFunc(w.defect, func(p cel.Path) bool { return p.Below(path) }) {
 			continue
 		}

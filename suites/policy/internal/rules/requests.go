@@ -1,10 +1,11 @@
-package check
+package rules
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,11 +93,6 @@ func (b *bench) before(ctx context.Context) error {
 	if err := b.resendable(ctx, first); err != nil {
 		return err
 	}
-	specs, err := b.on.kindsBySpec(ctx)
-	if err != nil {
-		return err
-	}
-	b.specs = specs
 	b.findMissing()
 	b.observed.Cases, b.observed.OneVersion, b.observed.Keys = first, true, len(b.subject.keys())
 	for _, p := range b.subject.List() {
@@ -166,16 +162,12 @@ func (b *bench) variants(all []sample) []*Case {
 					continue
 				}
 			}
-			edits := map[string]map[string]any{"without ": vary.With(s.object, path, vary.Remove)}
-			if old, _ := vary.At(s.object, path); isCollection(old) {
-				edits["with empty "] = vary.With(s.object, path, vary.Empty)
-			}
-			for _, change := range slices.Sorted(maps.Keys(edits)) {
+			for _, less := range lessOf(s.object, path) {
 				if n++; n > mostVariants {
 					b.observed.NotSent++
 					continue
 				}
-				c := b.create(Variants, s, edits[change], change+path.String())
+				c := b.create(Variants, s, less.object, less.change)
 				c.Path = path
 				cases = append(cases, c)
 			}
@@ -192,6 +184,21 @@ func (b *bench) variants(all []sample) []*Case {
 	return cases
 }
 
+// less is an object that lacks a value.
+type less struct {
+	change string
+	object map[string]any
+}
+
+// lessOf returns an object with the list or map at a path empty, and without the value there.
+func lessOf(object map[string]any, path cel.Path) []less {
+	all := []less{{"without " + path.String(), vary.With(object, path, vary.Remove)}}
+	if old, _ := vary.At(object, path); isCollection(old) {
+		all = append([]less{{"with empty " + path.String(), vary.With(object, path, vary.Empty)}}, all...)
+	}
+	return all
+}
+
 func isCollection(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -206,25 +213,21 @@ func isCollection(value any) bool {
 func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 	var cases []*Case
 	for _, s := range all {
-		kept, copied, err := b.storeShared(ctx, s, s.object, "-stored")
+		kept, err := b.storeShared(ctx, s, s.object, "-stored")
 		if err != nil {
 			return nil, err
 		}
-		b.copies[s.name] = copied
+		b.copied[s.name] = kept != nil
 		var defect []cel.Path
 		if s.bad >= 0 {
 			defect = b.subject.Bad[s.bad].Defect()
 		}
 		if s.fix != nil && len(defect) > 0 { // an update cannot change the name or namespace
-			fixed, _, err := b.storeShared(ctx, s, s.fix, "-fixed")
+			fixed, err := b.storeShared(ctx, s, s.fix, "-fixed")
 			if err != nil {
 				return nil, err
 			}
-			whole := kept
-			if len(vary.Difference(s.object, copied, nil)) > 0 {
-				whole = nil // it may not be bad
-			}
-			violations, err := b.violations(ctx, s, whole, fixed)
+			violations, err := b.violations(ctx, s, kept, fixed)
 			if err != nil {
 				return nil, err
 			}
@@ -252,7 +255,7 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 				cases = append(cases, b.newCase(Controller, s, collection(kept).WithUser(user), "delete the collection of", "as "+user.Name))
 			}
 		}
-		ending, err := b.ending(ctx, s, copied)
+		ending, err := b.ending(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -338,48 +341,29 @@ func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, su
 		return nil, err
 	}
 	kept, _ := result.Object.(*unstructured.Unstructured)
-	if kept != nil {
-		b.on.note(kept)
-	}
 	return kept, nil
 }
 
-// storeShared stores a copy of a sample or fix without the values that the API server gives to one object only, such as the port
-// of a node: while a copy has them, the sample is refused, whatever the policies do. It returns the copy, and what was sent.
-func (b *bench) storeShared(ctx context.Context, s sample, manifest map[string]any, suffix string) (*unstructured.Unstructured, map[string]any, error) {
-	for manifest != nil {
-		kept, err := b.store(ctx, s, manifest, suffix, nil)
-		if err != nil || kept == nil {
-			return nil, manifest, err
-		}
-		result, err := b.sandbox.Send(ctx, framework.Create(b.addressed(manifest)).WithDryRun())
-		if err != nil || result.Allowed() || result.Status.Reason == metav1.StatusReasonAlreadyExists {
-			return kept, manifest, err
-		}
-		request := framework.Delete(kept)
-		request.InProcess = framework.InProcess{} // an API server reads the old object itself
-		if _, err := b.sandbox.Send(ctx, request); err != nil {
-			return nil, nil, err
-		}
-		manifest = withoutRefused(manifest, result)
+// storeShared stores a copy of a sample or fix, or nothing if the API server then refuses the sample itself: it gives some values, such as
+// the port of a node, to one object only. Requests about a stored copy are not sent then.
+func (b *bench) storeShared(ctx context.Context, s sample, manifest map[string]any, suffix string) (*unstructured.Unstructured, error) {
+	kept, err := b.store(ctx, s, manifest, suffix, nil)
+	if err != nil || kept == nil {
+		return nil, err
 	}
-	return nil, nil, nil
+	result, err := b.sandbox.Send(ctx, framework.Create(b.addressed(manifest)).WithDryRun())
+	if err != nil || result.Allowed() || result.Status.Reason == metav1.StatusReasonAlreadyExists {
+		return kept, err
+	}
+	request := framework.Delete(kept)
+	request.InProcess = framework.InProcess{} // an API server reads the old object itself
+	_, err = b.sandbox.Send(ctx, request)
+	b.observed.NotStored = append(b.observed.NotStored, fmt.Sprintf("%s: no copy is stored, because beside it the API server refuses the sample: %s", s.name, result.Status.Message))
+	return nil, err
 }
 
-// withoutRefused returns an object without the values that a refusal names, or nil if there are none.
-func withoutRefused(object map[string]any, refusal framework.Result) map[string]any {
-	if refusal.Status.Details == nil {
-		return nil
-	}
-	var changed map[string]any
-	for _, path := range slices.Backward(vary.Paths(object, nil)) {
-		if slices.ContainsFunc(refusal.Status.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == path.String() }) {
-			object = vary.With(object, path, vary.Remove)
-			changed = object
-		}
-	}
-	return changed
-}
+// storedCopy matches the names of storedName.
+var storedCopy = regexp.MustCompile(`-(good|bad)[0-9]+-[a-z]+(-[0-9]+)?$`)
 
 // storedName is the name of a copy of a sample. Copies for other Subjects may exist.
 func (b *bench) storedName(s sample, name, suffix string) string {
@@ -418,8 +402,8 @@ func edited(kept *unstructured.Unstructured, manifest map[string]any, paths []ce
 }
 
 // ending stores an object that is in deletion, and removes its finalizer as the requester and as the garbage collector.
-func (b *bench) ending(ctx context.Context, s sample, copied map[string]any) ([]*Case, error) {
-	kept, err := b.store(ctx, s, copied, "-ending", []string{finalizer})
+func (b *bench) ending(ctx context.Context, s sample) ([]*Case, error) {
+	kept, err := b.store(ctx, s, s.object, "-ending", []string{finalizer})
 	if err != nil || kept == nil {
 		return nil, err
 	}
@@ -444,7 +428,7 @@ func (b *bench) ending(ctx context.Context, s sample, copied map[string]any) ([]
 // reapplied creates what MutatingAdmissionPolicies made of good objects.
 func (b *bench) reapplied() ([]*Case, error) {
 	var cases []*Case
-	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+	if !b.subject.mutating() {
 		return nil, nil
 	}
 	for _, c := range b.observed.Of(Samples) {

@@ -1,6 +1,4 @@
-// Package check sends the requests of the policy contract to a kube-apiserver, before and after the policies are
-// installed. Package rules judges the responses.
-package check
+package rules
 
 import (
 	"fmt"
@@ -8,7 +6,9 @@ import (
 	"strings"
 	"unicode"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
@@ -60,17 +60,32 @@ func (p Policy) IgnoresErrors() bool {
 	return value == "Ignore"
 }
 
-// Handles reports whether the resource rules have an operation.
-func (p Policy) Handles(operation string) bool {
-	rules, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
-	for _, each := range rules {
-		fields, _ := each.(map[string]any)
-		operations, _, _ := unstructured.NestedStringSlice(fields, "operations")
-		if slices.Contains(operations, operation) || slices.Contains(operations, "*") {
-			return true
-		}
+// resourceRules returns the resource rules of the policy, or none if they cannot be read: the API server says what is wrong.
+func (p Policy) resourceRules() []admissionregistrationv1.NamedRuleWithOperations {
+	var fields struct {
+		Spec struct {
+			MatchConstraints admissionregistrationv1.MatchResources `json:"matchConstraints"`
+		} `json:"spec"`
 	}
-	return false
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.Object, &fields); err != nil {
+		return nil
+	}
+	return fields.Spec.MatchConstraints.ResourceRules
+}
+
+func (s Subject) validating() bool {
+	return slices.ContainsFunc(s.List(), func(p Policy) bool { return !p.Mutating() })
+}
+
+func (s Subject) mutating() bool { return slices.ContainsFunc(s.List(), Policy.Mutating) }
+
+// handles reports whether resource rules of the policies have an operation.
+func (s Subject) handles(operation admissionregistrationv1.OperationType) bool {
+	return slices.ContainsFunc(s.List(), func(p Policy) bool {
+		return slices.ContainsFunc(p.resourceRules(), func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
+			return slices.Contains(rule.Operations, operation) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll)
+		})
+	})
 }
 
 // List returns the policies.
@@ -130,36 +145,50 @@ func (s Subject) Probes() []map[string]any {
 		if p.Mutating() {
 			continue
 		}
-		probe := p.DeepCopy()
-		probe.SetName(probePrefix + p.GetName())
-		_ = unstructured.SetNestedField(probe.Object, "Fail", "spec", "failurePolicy")
-		unstructured.RemoveNestedField(probe.Object, "spec", "auditAnnotations")
-		validations := quotable(probe)
-		for i, each := range validations {
-			if fields, ok := each.(map[string]any); ok {
-				fields["message"] = fmt.Sprintf("validations[%d]", i)
-				delete(fields, "messageExpression")
-			}
-		}
+		probe := p.probe(probePrefix+p.GetName(), func(i int, validation map[string]any) {
+			validation["message"] = fmt.Sprintf("validations[%d]", i)
+			delete(validation, "messageExpression")
+		})
+		validations, _, _ := unstructured.NestedSlice(probe.Object, "spec", "validations")
 		validations = append(validations, map[string]any{"expression": "false", "message": evaluatedMark})
 		_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // the spec is an object
 		probes = append(probes, probe.Object)
 	}
 	for _, b := range s.Bindings() {
-		if b.GetKind() != validatingPolicy+"Binding" {
-			continue
+		if b.GetKind() == validatingPolicy+"Binding" {
+			name, _, _ := unstructured.NestedString(b.Object, "spec", "policyName")
+			probes = append(probes, onlyWarning(b, probePrefix+b.GetName(), probePrefix+name).Object)
 		}
-		probe := b.DeepCopy()
-		probe.SetName(probePrefix + b.GetName())
-		name, _, _ := unstructured.NestedString(probe.Object, "spec", "policyName")
-		_ = unstructured.SetNestedField(probe.Object, probePrefix+name, "spec", "policyName")
-		_ = unstructured.SetNestedStringSlice(probe.Object, []string{"Warn"}, "spec", "validationActions")
-		if _, found, _ := unstructured.NestedMap(probe.Object, "spec", "paramRef"); found {
-			_ = unstructured.SetNestedField(probe.Object, "Allow", "spec", "paramRef", "parameterNotFoundAction")
-		}
-		probes = append(probes, probe.Object)
 	}
 	return probes
+}
+
+// probe returns a copy of a ValidatingAdmissionPolicy in which an error always decides, with changed validations.
+func (p Policy) probe(name string, change func(index int, validation map[string]any)) *unstructured.Unstructured {
+	probe := p.DeepCopy()
+	probe.SetName(name)
+	_ = unstructured.SetNestedField(probe.Object, "Fail", "spec", "failurePolicy")
+	unstructured.RemoveNestedField(probe.Object, "spec", "auditAnnotations")
+	validations := quotable(probe)
+	for i, each := range validations {
+		if fields, ok := each.(map[string]any); ok {
+			change(i, fields)
+		}
+	}
+	_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // the spec is an object
+	return probe
+}
+
+// onlyWarning returns a copy of a binding that only warns, and that a param which does not exist turns off.
+func onlyWarning(binding unstructured.Unstructured, name, policy string) *unstructured.Unstructured {
+	probe := binding.DeepCopy()
+	probe.SetName(name)
+	_ = unstructured.SetNestedField(probe.Object, policy, "spec", "policyName")
+	_ = unstructured.SetNestedStringSlice(probe.Object, []string{"Warn"}, "spec", "validationActions")
+	if _, found, _ := unstructured.NestedMap(probe.Object, "spec", "paramRef"); found {
+		_ = unstructured.SetNestedField(probe.Object, "Allow", "spec", "paramRef", "parameterNotFoundAction")
+	}
+	return probe
 }
 
 // validationVariable begins the names of the variables that have the validations of a policy in its probe.

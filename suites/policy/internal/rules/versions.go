@@ -1,10 +1,9 @@
-package check
+package rules
 
 import (
 	"context"
-	"slices"
-	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -14,14 +13,9 @@ import (
 
 // otherVersions returns the other served versions of a kind.
 func (b *bench) otherVersions(kind schema.GroupVersionKind) []schema.GroupVersionKind {
-	var found []schema.GroupVersionKind
-	for _, served := range b.server.Optional().Resources() {
-		other := schema.GroupVersionKind{Group: served.Group, Version: served.Version, Kind: served.Kind}
-		if other.GroupKind() == kind.GroupKind() && other != kind && served.Version != "*" && !strings.Contains(served.Name, "/") && !slices.Contains(found, other) {
-			found = append(found, other)
-		}
-	}
-	return found
+	return b.served(func(each metav1.APIResource) bool {
+		return isObject(each) && each.Group == kind.Group && each.Kind == kind.Kind && each.Version != kind.Version
+	})
 }
 
 // versions creates a stored bad object in each other version, as the API server converts it. A version in which it

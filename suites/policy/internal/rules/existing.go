@@ -1,12 +1,12 @@
-package check
+package rules
 
 import (
 	"context"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -19,7 +19,10 @@ const mostExisting = 100
 // match updates: without a change, as the controller manager. Objects of this run are left out.
 func (b *bench) existing(ctx context.Context) []*Case {
 	var cases []*Case
-	for _, kind := range b.updatedKinds() {
+	updated := b.served(func(each metav1.APIResource) bool {
+		return !strings.Contains(each.Name, "/") && slices.ContainsFunc(b.subject.List(), func(p Policy) bool { return !p.Mutating() && p.matches(each, admission.Update) })
+	})
+	for _, kind := range updated {
 		result, err := b.sandbox.Send(ctx, framework.Request{Verb: framework.VerbList, Kind: kind})
 		if err != nil || !result.Allowed() {
 			continue // such as a kind that cannot be listed
@@ -29,7 +32,7 @@ func (b *bench) existing(ctx context.Context) []*Case {
 			fields, _ := item.(map[string]any)
 			u := &unstructured.Unstructured{Object: fields}
 			u.SetGroupVersionKind(kind)
-			if strings.Contains(u.GetNamespace()+"/"+u.GetName(), b.server.RunID()) || b.on.has(u) {
+			if strings.Contains(u.GetNamespace()+"/"+u.GetName(), b.server.RunID()) || storedCopy.MatchString(u.GetName()) {
 				continue
 			}
 			s := sample{good: -1, bad: -1, name: kind.Kind + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")}
@@ -38,19 +41,4 @@ func (b *bench) existing(ctx context.Context) []*Case {
 		}
 	}
 	return cases
-}
-
-// updatedKinds returns the kinds of resources of which a validating policy matches updates.
-func (b *bench) updatedKinds() []schema.GroupVersionKind {
-	var kinds []schema.GroupVersionKind
-	for _, p := range b.subject.List() {
-		for _, served := range b.server.Optional().Resources() {
-			kind := schema.GroupVersionKind{Group: served.Group, Version: served.Version, Kind: served.Kind}
-			updates := func(rule any) bool { return ruleMatches(rule, served, admission.Update) }
-			if !p.Mutating() && !strings.Contains(served.Name, "/") && !slices.Contains(kinds, kind) && slices.ContainsFunc(p.rules(), updates) {
-				kinds = append(kinds, kind)
-			}
-		}
-	}
-	return kinds
 }

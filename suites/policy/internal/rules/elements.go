@@ -1,4 +1,4 @@
-package check
+package rules
 
 import (
 	"fmt"
@@ -27,15 +27,6 @@ func (b *bench) elements(all []sample) []*Case {
 // movedName is the name of a bad element in another position or list.
 const movedName = "contract-moved"
 
-// controls are the requests for Absent, Same and Alone of a Case.
-type controls struct{ absent, same, alone *Case }
-
-// setControls sets Absent, Same and Alone of a request that moves the bad element at a path.
-func (b *bench) setControls(c *Case, s sample, element cel.Path) {
-	found := b.controls[s.name+element.String()]
-	c.Absent, c.Same, c.Alone = found.absent, found.same, found.alone
-}
-
 // alone creates the fix with only the values of the bad object at some paths. It returns nil if that is the fix or the bad object.
 func (b *bench) alone(s sample, values []cel.Path, where string) *Case {
 	object := withValues(s.fix, s.object, values)
@@ -45,21 +36,26 @@ func (b *bench) alone(s sample, values []cel.Path, where string) *Case {
 	return b.create(Controls, s, object, "with its fix, and of the bad object only "+where)
 }
 
-// elementControls returns the requests for setControls.
+// controlsOf returns the controls of a request that moves the bad element at a path.
+func (b *bench) controlsOf(s sample, element cel.Path) controls {
+	return b.controls[s.name+element.String()]
+}
+
+// elementControls returns the requests for controlsOf.
 func (b *bench) elementControls(all []sample) []*Case {
 	b.controls = map[string]controls{}
 	var cases []*Case
 	for _, s := range all {
 		for _, item := range b.badElements(s) {
-			found := controls{alone: b.alone(s, item.values, item.path.String())}
+			found := controls{Alone: b.alone(s, item.values, item.path.String())}
 			if without := vary.With(s.fix, item.path, vary.Remove); without != nil {
-				found.absent = b.create(Controls, s, without, fmt.Sprintf("with its fix without %s", item.path))
+				found.Absent = b.create(Controls, s, without, fmt.Sprintf("with its fix without %s", item.path))
 			}
 			if named(item.bad) {
 				renamed := vary.With(s.fix, item.path, func(any) (any, bool) { return withName(item.bad, movedName), true })
-				found.same = b.create(Controls, s, renamed, fmt.Sprintf("with its fix, and of the bad object only %s, under another name", item.path))
+				found.Same = b.create(Controls, s, renamed, fmt.Sprintf("with its fix, and of the bad object only %s, under another name", item.path))
 			}
-			for _, c := range []*Case{found.alone, found.absent, found.same} {
+			for _, c := range []*Case{found.Alone, found.Absent, found.Same} {
 				if c != nil {
 					cases = append(cases, c)
 				}
@@ -89,7 +85,7 @@ func (b *bench) positions(s sample, item badElement) []*Case {
 		}
 		c := b.create(Elements, s, varied, fmt.Sprintf("with its fix, and the bad element of %s %s", item.list, order))
 		c.Path = item.list
-		b.setControls(c, s, item.path)
+		c.controls = b.controlsOf(s, item.path)
 		cases = append(cases, c)
 	}
 	return cases
