@@ -154,7 +154,7 @@ func TestServerInside(t *testing.T) {
 
 // The operator can allow flags by name, but not what the files of others have.
 func TestAllowServerFlags(t *testing.T) {
-	text := withServer("audit-log-path: /tmp/x, tracing-config-file: $(files)/t", "t: 'endpoint: /x'", "")
+	text := withServer("audit-log-path: /tmp/x, tracing-config-file: $(files)/t", "t: 'endpoint: x'", "")
 	for _, test := range []struct {
 		allowed []string
 		refused bool
