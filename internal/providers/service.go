@@ -11,8 +11,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/owned"
 	"github.com/admissiontest/admissiontest/internal/relay"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // byService serves the Hooks through a Service in the cluster.
@@ -70,7 +70,7 @@ func LoadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (
 	if err != nil {
 		return "", err
 	}
-	dir, err := owned.MkdirTemp("admissiontest-image-")
+	dir, err := userfile.MkdirTemp("admissiontest-image-")
 	if err != nil {
 		return "", err
 	}

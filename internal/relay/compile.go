@@ -13,7 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/internal/owned"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // ErrNoToolchain means: there is no Go toolchain to compile the binary with.
@@ -62,7 +62,7 @@ func compile(ctx context.Context, options ImageOptions) (binary []byte, entrypoi
 		return nil, "", err
 	}
 	options.Progress("compiling " + options.what() + " for linux/" + options.Arch)
-	dir, err := owned.MkdirTemp("admissiontest-image-*")
+	dir, err := userfile.MkdirTemp("admissiontest-image-*")
 	if err != nil {
 		return nil, "", fmt.Errorf("compile: %w", err)
 	}
@@ -114,7 +114,7 @@ func temporaryModule(ctx context.Context, options ImageOptions, cause error) (st
 	if ctx.Err() != nil || version == "" {
 		return "", fmt.Errorf("%w\nrun in a module that requires %s, or use an existing image (--hook-image)", cause, module)
 	}
-	dir, err := owned.MkdirTemp("admissiontest-image-*")
+	dir, err := userfile.MkdirTemp("admissiontest-image-*")
 	if err != nil {
 		return "", fmt.Errorf("make folder: %w", err)
 	}
@@ -149,7 +149,7 @@ func ownVersion() string {
 
 // runGo runs `go` in ImageOptions.Dir and returns its standard output.
 func runGo(ctx context.Context, options ImageOptions, args ...string) ([]byte, error) {
-	if _, err := owned.TempDir(); err != nil { // go compiles there
+	if _, err := userfile.TempDir(); err != nil { // go compiles there
 		return nil, err
 	}
 	var out, stderr bytes.Buffer
