@@ -15,7 +15,7 @@ const module = "github.com/admissiontest/admissiontest"
 func layers() [][]string {
 	return [][]string{
 		{"docs", "internal/cel"},
-		{"internal/owned", "internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/kubeapiserver", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
+		{"internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/kubeapiserver", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/apiserver/binaries", "internal/relay"},
 		{"framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver"},
 		{"framework/internal/plugintrace", "internal/rule", "fakes/internal/informer"},

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/admissiontest/admissiontest/internal/guard"
-	"github.com/admissiontest/admissiontest/internal/owned"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // keeper removes the folder $1 when this process has closed the pipe (file 3) or ended, and
@@ -69,7 +69,7 @@ type supervision struct {
 // supervise makes a folder that only this user can read. Its keeper runs before the folder
 // exists, so there is no moment at which the folder can be left.
 func supervise() (_ *supervision, err error) {
-	parent, err := owned.TempDir()
+	parent, err := userfile.TempDir()
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 
-	"github.com/admissiontest/admissiontest/internal/owned"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
@@ -95,7 +94,7 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 	if names, err := c.list(); err == nil && slices.Contains(names, c.name) {
 		return nil, fmt.Errorf("create kind cluster %s: a cluster of that name exists already; delete it, or choose another name", c.name)
 	}
-	if c.dir, err = owned.MkdirTemp("admissiontest-kind-"); err != nil {
+	if c.dir, err = userfile.MkdirTemp("admissiontest-kind-"); err != nil {
 		return nil, fmt.Errorf("create kind cluster %s: %w", c.name, err)
 	}
 	if err := c.create(ctx, options); err != nil {
@@ -363,7 +362,7 @@ func (c *Cluster) deleteNodes() error {
 	// Without a path kind would edit the user's kubeconfig.
 	path := c.ownKubeconfig()
 	if c.dir == "" {
-		dir, err := owned.MkdirTemp("admissiontest-kind-")
+		dir, err := userfile.MkdirTemp("admissiontest-kind-")
 		if err != nil {
 			return err
 		}

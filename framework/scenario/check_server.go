@@ -24,88 +24,28 @@ var inFilesFolder = regexp.MustCompile(`^\$\(files\)(/[A-Za-z0-9._-]*)*$`)
 // relativePath matches a path that is relative to that folder, or to that of the file that has it.
 var relativePath = regexp.MustCompile(`^[A-Za-z0-9._-][A-Za-z0-9._/-]*$`)
 
-// serverFile is a file of spec.server.files, or one that a step writes.
-type serverFile struct {
-	name string
-	// node is the text.
-	node *document.Node
-	// inStep is true if placeholders are replaced in the text before it is written.
-	inStep bool
-	// documents are the documents of the text, and problems what is wrong in it: YAML that is not read in the same
-	// way by every parser is none that can be checked.
-	documents []*document.Node
-	problems  []document.Problem
-}
-
-// serverFiles says how kube-apiserver reads the files. Paths are relative to the folder of the files, and in
-// lower case, because some file systems ignore the case.
-//
-// A file that is not known to be data is checked like configuration, also if nothing seems to name it. So a
-// path that is not understood here does not prevent the check.
-type serverFiles struct {
-	*decoder
-	configuration, data map[string]bool
-	// manifests are folders with webhook configurations and policies.
-	manifests []string
-	// flagsToo are flags that the operator allows besides those in serverFlags.
-	flagsToo []string
-}
-
 // checkServers checks what a field server and the steps let kube-apiserver do, which runs as the user of the
-// run: it only reads files of the scenario, executes nothing, and connects to nothing but this machine. Allowed is
-// as AllowServerFlags of LoadOptions.
+// run: it only reads files of the scenario, executes nothing, and connects to nothing but this machine. Every file is
+// checked, whatever reads it, but for tokens and ABAC policies, which only their flags can name. Allowed is as
+// AllowServerFlags of LoadOptions.
 func (d *decoder) checkServers(allowed []string) {
-	s := &serverFiles{decoder: d, configuration: map[string]bool{}, data: map[string]bool{}, flagsToo: allowed}
-	var all []*serverFile
 	inServer := false
 	for _, set := range d.Set {
 		switch set.Struct.(type) {
 		case *Server:
 			inServer = true
-			s.flags(set.Node.Get("flags"), set.At("flags"))
-			all = append(all, filesIn(set.Node.Get("files"), false)...)
+			d.serverFlags(set.Node.Get("flags"), set.At("flags"), allowed)
+			d.serverFiles(set.Node.Get("files"), false)
 		case *Files:
-			all = append(all, filesIn(set.Node.Get("write"), true)...)
-		}
-	}
-	if inServer {
-		s.files(all)
-	}
-}
-
-// filesIn returns the files in a map of texts by name.
-func filesIn(written *document.Node, inStep bool) []*serverFile {
-	if written == nil {
-		return nil
-	}
-	var all []*serverFile
-	for _, field := range written.Fields {
-		all = append(all, &serverFile{name: field.Name, node: field.Value, inStep: inStep})
-	}
-	return all
-}
-
-// files checks the files that kube-apiserver reads.
-func (s *serverFiles) files(all []*serverFile) {
-	for _, file := range all {
-		text, _ := file.node.Plain().(string)
-		if file.inStep {
-			text = strings.ReplaceAll(text, "$$(", "$(")
-		}
-		file.documents, file.problems = document.ParseTwice(file.name, []byte(text))
-		for _, one := range file.documents {
-			eachValue(one, "", func(key string, n *document.Node) { s.refer(file, key, n.Raw) })
-		}
-	}
-	for _, file := range all {
-		if s.isConfiguration(file.name) {
-			s.file(file)
+			if inServer {
+				d.serverFiles(set.Node.Get("write"), true)
+			}
 		}
 	}
 }
 
-// flags checks the names of the flags and the paths in their values.
-func (s *serverFiles) flags(flags *document.Node, where *document.Path) {
+// serverFlags checks the names of the flags and the paths in their values.
+func (d *decoder) serverFlags(flags *document.Node, where *document.Path, allowed []string) {
 	if flags == nil {
 		return
 	}
@@ -114,75 +54,64 @@ func (s *serverFiles) flags(flags *document.Node, where *document.Path) {
 		text, _ := field.Value.Plain().(string)
 		kind, ok := known[field.Name]
 		switch {
-		case !ok && s.allowed(field.Name):
-			s.data[fileKey(text)] = true
+		case !ok && (slices.Contains(allowed, field.Name) || slices.Contains(allowed, "*")):
 		case !ok:
 			hint := "the operator of a run can allow it: --allow-server-flags " + field.Name
 			if other := document.DidYouMean(field.Name, slices.Sorted(maps.Keys(known))); other != "" {
 				hint = other + " Otherwise " + hint
 			}
-			s.Fail(field.Key,
+			d.Fail(field.Key,
 				fmt.Sprintf("%s has %s; expected only flags that scenarios can set, which docs/scenarios.md lists", where, document.Quote(field.Name)), hint)
 		case kind == setting && strings.ContainsFunc(text, unicode.IsControl):
-			s.Fail(field.Value, fmt.Sprintf("%s has a control character; expected one line", where.Field(field.Name)), "several values are separated by commas")
+			d.Fail(field.Value, fmt.Sprintf("%s has a control character; expected one line", where.Field(field.Name)), "several values are separated by commas")
 		case kind == setting || text == "":
 		case !inFilesFolder.MatchString(text) || goesUp(text):
-			s.Fail(field.Value, fmt.Sprintf("%s is %s; expected a path below $(files), of letters, digits, dots, dashes and underscores", where.Field(field.Name), document.Quote(text)),
+			d.Fail(field.Value, fmt.Sprintf("%s is %s; expected a path below $(files), of letters, digits, dots, dashes and underscores", where.Field(field.Name), document.Quote(text)),
 				"write the file in server.files, and its path as $(files)/NAME")
-		case kind == configuration:
-			s.configuration[fileKey(text)] = true
-		default:
-			s.data[fileKey(text)] = true
+		case (kind == data) != isData(text):
+			d.Fail(field.Value, fmt.Sprintf("%s is %s; expected a name that ends with .csv or .jsonl for tokens and ABAC policies, and for nothing else", where.Field(field.Name), document.Quote(text)), "rename the file")
 		}
 	}
 }
 
-// allowed reports whether the operator allows a flag that is not in serverFlags.
-func (s *serverFiles) allowed(name string) bool {
-	return slices.Contains(s.flagsToo, name) || slices.Contains(s.flagsToo, "*")
+// isData reports whether a file is one of tokens or ABAC policies, by its name.
+func isData(name string) bool {
+	return slices.Contains([]string{".csv", ".jsonl"}, strings.ToLower(path.Ext(name)))
 }
 
-// refer takes note of a value that names a file or folder which kube-apiserver reads.
-func (s *serverFiles) refer(from *serverFile, key, value string) {
-	if key == "staticmanifestsdir" {
-		s.manifests = append(s.manifests, fileKey(value))
+// serverFiles checks the files in a map of texts by name. Those of a step have placeholders.
+func (d *decoder) serverFiles(written *document.Node, inStep bool) {
+	if written == nil {
+		return
 	}
-	if key == "path" || key == "kubeconfigfile" {
-		s.configuration[fileKey(value)] = true
-		s.configuration[fileKey(path.Join(path.Dir(from.name), value))] = true
+	for _, field := range written.Fields {
+		if !isData(field.Name) {
+			d.serverFile(field.Name, field.Value, inStep)
+		}
 	}
 }
 
-// isConfiguration reports whether a file is to be checked.
-func (s *serverFiles) isConfiguration(name string) bool {
-	name = fileKey(name)
-	return s.configuration[name] || !s.data[name] && !slices.ContainsFunc(s.manifests, func(folder string) bool {
-		return folder == "" || strings.HasPrefix(name, folder+"/")
-	})
-}
-
-// fileKey returns a path relative to the folder of the files, in lower case.
-func fileKey(name string) string {
-	return strings.ToLower(strings.TrimPrefix(path.Clean("/"+strings.TrimPrefix(name, filesFolder)), "/"))
-}
-
-// file checks a file that kube-apiserver reads as configuration.
-func (s *serverFiles) file(file *serverFile) {
+// serverFile checks a file that kube-apiserver can read as configuration. YAML that is not read in the same way by every
+// parser is none that can be checked.
+func (d *decoder) serverFile(name string, node *document.Node, inStep bool) {
 	fail := func(n *document.Node, message, hint string) {
-		line, column := file.node.Locate(n.Line, n.Column)
-		s.Fail(document.At(file.node.File(), line, column), fmt.Sprintf("the file %s of the API server ", document.Quote(file.name))+message, hint)
+		line, column := node.Locate(n.Line, n.Column)
+		d.Fail(document.At(node.File(), line, column), fmt.Sprintf("the file %s of the API server ", document.Quote(name))+message, hint)
 	}
-	for _, problem := range file.problems {
-		fail(problem.At, "cannot be checked: "+problem.Message, problem.Hint)
-	}
-	if text, _ := file.node.Plain().(string); file.inStep {
+	text, _ := node.Plain().(string)
+	if inStep {
 		for _, name := range placeholdersIn(text) {
 			if strings.HasPrefix(name, "steps.") {
-				fail(document.At("", 1, 1), fmt.Sprintf("has the placeholder $(%s), and is read as configuration; expected text that is known before the run", name), "")
+				fail(document.At("", 1, 1), fmt.Sprintf("has the placeholder $(%s); expected text that is known before the run", name), "")
 			}
 		}
+		text = strings.ReplaceAll(text, "$$(", "$(")
 	}
-	for _, one := range file.documents {
+	documents, problems := document.ParseTwice(name, []byte(text))
+	for _, problem := range problems {
+		fail(problem.At, "cannot be checked: "+problem.Message, problem.Hint)
+	}
+	for _, one := range documents {
 		eachValue(one, "", func(key string, n *document.Node) {
 			for _, field := range n.Fields {
 				if strings.EqualFold(field.Name, "exec") || strings.EqualFold(field.Name, "auth-provider") {
@@ -193,7 +122,7 @@ func (s *serverFiles) file(file *serverFile) {
 			case isAddress(key) && !onThisMachine(n.Raw):
 				fail(n, fmt.Sprintf("has the address %s in %s; expected one on this machine", document.Quote(n.Raw), key), "use a loopback address, such as https://127.0.0.1:$(hooks.port)")
 			case !isAddress(key) && leaves(key, n.Raw):
-				fail(n, fmt.Sprintf("has the path %s in %s; expected one below $(files), of letters, digits, dots, dashes and underscores", document.Quote(n.Raw), document.Quote(key)),
+				fail(n, fmt.Sprintf("has the path %s in %s; expected one below $(files), of letters, digits, dots, dashes and underscores, that does not end with .csv or .jsonl", document.Quote(n.Raw), document.Quote(key)),
 					"write the file in server.files, and its path as $(files)/NAME")
 			}
 		})
@@ -201,14 +130,17 @@ func (s *serverFiles) file(file *serverFile) {
 }
 
 // eachValue calls a function for a value and each value in it, with its key in lower case. Items of a list have the
-// key of the list. Only scalars have a Raw.
+// key of the list. Only scalars have a Raw. It leaves out what only webhooks and audit policies have: kube-apiserver
+// calls the one, and compares the other with requests.
 func eachValue(n *document.Node, key string, do func(key string, n *document.Node)) {
 	do(key, n)
 	for _, item := range n.Items {
 		eachValue(item, key, do)
 	}
 	for _, field := range n.Fields {
-		eachValue(field.Value, strings.ToLower(field.Name), do)
+		if field.Name != "clientConfig" && field.Name != "nonResourceURLs" {
+			eachValue(field.Value, strings.ToLower(field.Name), do)
+		}
 	}
 }
 
@@ -241,6 +173,8 @@ func leaves(key, value string) bool {
 	switch {
 	case value == "":
 		return false
+	case (key == "path" || key == "kubeconfigfile") && isData(value):
+		return true
 	case strings.HasPrefix(value, filesFolder):
 		return !inFilesFolder.MatchString(value) || goesUp(value)
 	case slices.Contains([]string{"path", "kubeconfigfile", "staticmanifestsdir", "udsname"}, key):

@@ -8,7 +8,7 @@ const (
 	setting value = "setting"
 	// configuration is the path of a file that can name other files, commands and addresses.
 	configuration value = "configuration"
-	// data is the path of a file that cannot.
+	// data is the path of a file of tokens or ABAC policies, which cannot. Its name ends with .csv or .jsonl.
 	data value = "data"
 )
 
@@ -51,7 +51,7 @@ func serverFlags() map[string]value {
 		"authorization-webhook-version":                setting,
 
 		// Audit annotations of policies and webhooks.
-		"audit-policy-file":         data,
+		"audit-policy-file":         configuration,
 		"audit-webhook-config-file": configuration,
 		"audit-webhook-mode":        setting,
 		"audit-webhook-version":     setting,

@@ -81,8 +81,8 @@
 // loader refuses everything that the schema refuses. The functions are safe for concurrent use.
 //
 // A scenario can refer to files with manifests in its tree: the fs.FS, or on the disk the Git repository
-// or Go module that contains the scenario, else the folder above the one that was given. A path or a
-// symbolic link that leads out of the tree is an error. No error shows a value of these files.
+// or Go module that contains the scenario, else the folder above the one that was given. A path that leads out of
+// the tree is an error, and on the disk a symbolic link too. No error shows a value of these files.
 //
 // # Not promised
 //

@@ -66,8 +66,7 @@ func wide(fields int) string {
 	return out.String()
 }
 
-// A link in a folder does not lead out of its tree, nor to a folder that contains it. A given path can be a
-// link.
+// A link in a folder leads to a file in its tree. A given path can be a link.
 func TestLinksOutOfTheTree(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "others", "secret.yaml"), named("others.secret"))
@@ -78,12 +77,12 @@ func TestLinksOutOfTheTree(t *testing.T) {
 	write(t, filepath.Join(mine, "c.yaml"), named("mine.c"))
 	for target, want := range map[string]string{
 		"/":                        "a symbolic link out of ",
-		"../..":                    "a symbolic link out of ",
-		"..":                       "contains the link",
-		"../../others":             "a symbolic link out of " + filepath.Join(dir, "repository") + "; expected",
+		"../..":                    "a symbolic link",
+		"..":                       "a symbolic link to a folder",
+		"../../others":             "a symbolic link out of ",
 		dir + "/others":            "a symbolic link out of ",
 		"../../others/secret.yaml": "a symbolic link out of ",
-		"../common":                "",
+		"../common":                "a symbolic link to a folder",
 		"../common/b.yaml":         "",
 	} {
 		t.Run(strings.TrimPrefix(target, dir), func(t *testing.T) {
@@ -97,10 +96,6 @@ func TestLinksOutOfTheTree(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-	}
-	link(t, dir+"/others/secret.yaml", filepath.Join(mine, "d.yaml"))
-	if _, err := Load(LoadOptions{FS: os.DirFS(mine)}); err == nil || !strings.Contains(err.Error(), "d.yaml: a symbolic link out of the file system") {
-		t.Errorf("FS: got %v", err)
 	}
 	given := filepath.Join(mine, "e.yaml")
 	link(t, dir+"/others/shared", given)

@@ -50,9 +50,9 @@ type LoadOptions struct {
 // Load ignores a file in a folder of the operating system that is not meant to have scenarios, such as a
 // Kubernetes manifest or a template. If the path of such a file is given, that is an error.
 //
-// Load follows symbolic links within the tree that scenarios can refer to files in: the Git repository of the
-// given folder, else its Go module, else the folder above it. In a given folder, a link out of the tree
-// is an error, and so is a link to a folder that contains it.
+// Load follows symbolic links to files within the tree that scenarios can refer to files in: the Git repository of the
+// given folder, else its Go module, else the folder above it. In a given folder, a link out of the tree or to a folder
+// is an error.
 func Load(options LoadOptions, paths ...string) ([]Scenario, error) {
 	found := document.NewFinder(options.Opened)
 	if options.FS != nil && len(paths) == 0 {

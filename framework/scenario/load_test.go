@@ -165,7 +165,7 @@ func TestPathsRefusesWhatIsNoScenarioFile(t *testing.T) {
 		t.Skip("no named pipes here: ", err)
 	}
 	for path, want := range map[string]string{
-		"loop":       "loop/in/again: a symbolic link to a folder that contains the link; expected folders without a loop; remove the link\nloop/in/dangling.yaml: cannot be read: no such file or directory; expected a scenario file or a folder of them; check the path",
+		"loop":       "loop/in/again: a symbolic link out of the tree of the folder; expected files and folders in it; remove the link; scenarios of another place are given by their path\nloop/in/dangling.yaml: cannot be read: no such file or directory; expected a scenario file or a folder of them; check the path",
 		"itself":     "itself: cannot be read: too many levels of symbolic links; expected a scenario file or a folder of them",
 		"missing":    "missing: cannot be read: no such file or directory; expected a scenario file or a folder of them; check the path",
 		"large.yaml": "large.yaml:1:1: a file of 52428800 bytes; expected a scenario file of at most 1048576 bytes; split it, or check the path",

@@ -138,7 +138,7 @@ func TestServerInside(t *testing.T) {
 		"no kubeconfig":    {flags: authorizeFlag, files: "kc: this is no kubeconfig"},
 		"tokens":           {flags: "token-auth-file: $(files)/t.csv", files: `t.csv: "\"a\",b,c\n/x,b,c"`},
 		"audit policy":     {flags: "audit-policy-file: $(files)/p", files: `p: "rules: [{level: None, nonResourceURLs: [/healthz]}]"`},
-		"static manifests": {flags: admissionFlag, files: "admission.yaml: " + webhookPlugin("staticManifestsDir: $(files)/static") + `, static/a.yaml: "webhooks: [{clientConfig: {url: 'https://example.com', service: {path: /x}}}]"`, step: `    - files: {write: {static/b.yaml: "a: $(steps.one.object.metadata.name)"}}` + "\n"},
+		"static manifests": {flags: admissionFlag, files: "admission.yaml: " + webhookPlugin("staticManifestsDir: $(files)/static") + `, static/a.yaml: "webhooks: [{clientConfig: {url: 'https://example.com', service: {path: /x}}}]"`},
 		"relative paths":   {flags: admissionFlag, files: "admission.yaml: " + admission("name: PodNodeSelector, path: sub/p.yaml") + `, sub/p.yaml: "podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: 'a=b'}"`},
 		"authentication":   {flags: "authentication-config: $(files)/a", files: `a: "jwt: [{issuer: {url: 'https://127.0.0.1:$(hooks.port)', audiences: ['https://example.com']}, claimValidationRules: [{expression: 'claims.x == 1'}]}]"`},
 		"step":             {flags: authorizeFlag, files: "kc: " + kc, step: "    - files: {write: {kc: 'kind: Config'}}\n"},
@@ -154,7 +154,7 @@ func TestServerInside(t *testing.T) {
 
 // The operator can allow flags by name, but not what the files of others have.
 func TestAllowServerFlags(t *testing.T) {
-	text := withServer("audit-log-path: /tmp/x, tracing-config-file: $(files)/t", "t: 'endpoint: /x'", "")
+	text := withServer("audit-log-path: /tmp/x, tracing-config-file: $(files)/t", "t: 'endpoint: x'", "")
 	for _, test := range []struct {
 		allowed []string
 		refused bool

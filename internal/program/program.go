@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/internal/guard"
-	"github.com/admissiontest/admissiontest/internal/owned"
 	"github.com/admissiontest/admissiontest/internal/pause"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // The limits of the end of a program.
@@ -103,7 +103,7 @@ func (p *Program) start() error {
 	if err != nil {
 		return err
 	}
-	if p.folder, err = owned.MkdirTemp("admissiontest-program-"); err != nil {
+	if p.folder, err = userfile.MkdirTemp("admissiontest-program-"); err != nil {
 		return err
 	}
 	kubeconfig, certificates := filepath.Join(p.folder, "kubeconfig"), filepath.Join(p.folder, "certificates")

@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/admissiontest/admissiontest/internal/owned"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // ErrNoToolchain means: there is no Go toolchain to compile the program of an image with.
@@ -97,7 +97,7 @@ func BuildImage(ctx context.Context, options ImageOptions) (v1.Image, error) {
 
 // compile returns the program.
 func compile(ctx context.Context, options ImageOptions) ([]byte, error) {
-	dir, err := owned.MkdirTemp("admissiontest-image-*")
+	dir, err := userfile.MkdirTemp("admissiontest-image-*")
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/owned"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // byService serves the Hooks through a Service in the cluster.
@@ -72,7 +72,7 @@ func LoadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (
 	if err != nil {
 		return "", err
 	}
-	dir, err := owned.MkdirTemp("admissiontest-image-")
+	dir, err := userfile.MkdirTemp("admissiontest-image-")
 	if err != nil {
 		return "", err
 	}

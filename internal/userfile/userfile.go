@@ -1,5 +1,5 @@
-// Package userfile reads files that a user names on the command line or in the environment, and says which
-// other files these may lead to.
+// Package userfile reads files that a user names on the command line or in the environment, says which
+// other files these may lead to, and checks before a file is executed that no other user could have written it.
 package userfile
 
 import (

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/owned"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // DefaultVersion is the Kubernetes version that an empty Options.Version means.
@@ -36,7 +36,7 @@ var (
 	// Options.ObservePlugins needs a newer one.
 	errOutdated = errors.New("an older admissiontest built this kube-apiserver, which cannot record the calls of plugins")
 	// ErrUnsafe means: another user could have written the programs in the cache.
-	ErrUnsafe = owned.ErrUnsafe
+	ErrUnsafe = userfile.ErrUnsafe
 	// ErrNoCache means: no directory for the cache is known, because neither
 	// Options.CacheDir nor HOME is set.
 	ErrNoCache = errors.New("there is no cache directory")

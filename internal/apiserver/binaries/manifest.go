@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/admissiontest/admissiontest/internal/owned"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // manifestName is the file in each entry of the cache that describes its programs.
@@ -64,7 +64,7 @@ func (a *Assets) addManifest() (outdated bool) {
 // executes or trusts in it.
 func safe(dir string) error {
 	for _, name := range append(programs(), manifestName, ".") {
-		err := owned.Check(filepath.Join(dir, name))
+		err := userfile.CheckOwner(filepath.Join(dir, name))
 		if errors.Is(err, ErrUnsafe) {
 			return fmt.Errorf("%w; if you trust it, change its owner or mode, otherwise remove it; or use other binaries: --assets-dir DIR", err)
 		}

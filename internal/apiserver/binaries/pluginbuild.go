@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/owned"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 const (
@@ -36,7 +36,7 @@ func (j *job) withPlugins(ctx context.Context) (Assets, error) {
 	if err := os.MkdirAll(j.cacheRoot(), 0o755); err != nil {
 		return Assets{}, fmt.Errorf("make the cache: %w", err)
 	}
-	scratch, err := owned.MkdirTemp("admissiontest-")
+	scratch, err := userfile.MkdirTemp("admissiontest-")
 	if err != nil {
 		return Assets{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 )
 
@@ -19,19 +20,35 @@ type File struct {
 	// InFolder is true if the file was found in a folder of the operating system.
 	InFolder bool
 
-	// fsys has the file, at a path.
+	// fsys has the file, at a path, and the files that it may refer to.
 	fsys fs.FS
 	path string
+	// onDisk is true if the files are in a folder of the operating system.
+	onDisk bool
 	// limit is the size of the largest content. 0 means MaxBytes.
 	limit int64
 	// data is the content of a file that is not opened, or nil.
 	data *[]byte
 	// opened is that of NewFinder, or nil.
 	opened func(path string)
-	// tree has the files that this one may refer to.
-	tree tree
-	// within returns the path in the tree, and beside the name, of a file at a path relative to this file's folder.
-	within, beside func(path string) string
+}
+
+// ErrOutside is the error of a path that leads out of the tree of the scenario.
+var ErrOutside = errors.New("the path is outside of the tree of the scenario")
+
+// isOutside reports whether an error is that of an os.Root for a path or a link that leads out of it.
+func isOutside(err error) bool {
+	var placed *fs.PathError
+	return errors.Is(err, ErrOutside) || errors.As(err, &placed) && strings.Contains(placed.Err.Error(), "escapes")
+}
+
+// beside returns the path in fsys of a file at a path relative to the folder of this file.
+func (f *File) beside(name string) (string, error) {
+	within := path.Join(path.Dir(f.path), name)
+	if !fs.ValidPath(within) {
+		return "", ErrOutside
+	}
+	return within, nil
 }
 
 // Glob returns the paths of the files that a pattern of path.Match matches, sorted, relative to the folder
@@ -45,12 +62,14 @@ func (f *File) Glob(pattern string) ([]string, error) {
 		}
 		folder, rest = path.Join(folder, first), after
 	}
-	full := f.within(folder)
-	fsys, err := f.tree.find(full)
+	full, err := f.beside(folder)
 	if err != nil {
 		return nil, err
 	}
-	within, err := fs.Sub(fsys, full)
+	if _, err := fs.Stat(f.fsys, full); isOutside(err) {
+		return nil, ErrOutside
+	}
+	within, err := fs.Sub(f.fsys, full)
 	if err != nil {
 		return nil, err
 	}
@@ -141,16 +160,21 @@ func (f *File) content() ([]byte, error) {
 
 // ReadManifests returns the name and the content of a file of manifests, of at most MaxManifestBytes.
 // The given name is a path relative to the folder of this file, which refers to it. The error matches ErrOutside if the
-// path leads out of a tree on the disk, and an *fs.PathError if the file cannot be opened or read.
+// path leads out of the tree, and an *fs.PathError if the file cannot be opened or read.
 func (f *File) ReadManifests(name string) (found string, content []byte, err error) {
-	full := f.within(name)
-	fsys, err := f.tree.find(full)
+	full, err := f.beside(name)
 	if err != nil {
 		return "", nil, err
 	}
-	other := &File{Name: f.beside(name), fsys: fsys, path: full, limit: MaxManifestBytes, opened: f.opened}
-	content, err = other.content()
-	return other.Name, content, err
+	found = path.Join(path.Dir(f.Name), name)
+	if f.onDisk {
+		found = filepath.Join(filepath.Dir(f.Name), filepath.FromSlash(name))
+	}
+	content, err = (&File{Name: found, fsys: f.fsys, path: full, limit: MaxManifestBytes, opened: f.opened}).content()
+	if isOutside(err) {
+		err = ErrOutside
+	}
+	return found, content, err
 }
 
 // beginningBytes is how much of a file Beginning reads.

@@ -26,10 +26,6 @@ type Finder struct {
 	// opened is called with the path of each file of the operating system before it is read. It can
 	// be nil.
 	opened func(path string)
-	// tree is the folder that files of the operating system may refer to files in.
-	tree tree
-	// linkTree is the folder, without links, that links in a given folder may lead to.
-	linkTree string
 }
 
 // NewFinder returns a Finder that has found nothing. Opened is called with the path of each file of the
@@ -70,38 +66,56 @@ func isScenarioFile(name string) bool {
 
 // InFS collects a file or the files of a folder of an fs.FS.
 func (f *Finder) InFS(fsys fs.FS, root string) {
-	err := fs.WalkDir(fsys, root, func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			f.failOpen(name, err)
-			if entry != nil && entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case entry.IsDir():
-			if name != root && strings.HasPrefix(entry.Name(), ".") {
-				return fs.SkipDir
-			}
-			return nil
-		case name != root && !isScenarioFile(entry.Name()), f.seen[name]:
-			return nil
+	f.walk(fsys, root, func(name string) string { return name }, func(name string) {
+		if f.seen[name] {
+			return
 		}
 		f.seen[name] = true
-		if entry.Type()&fs.ModeSymlink != 0 && leadsOut(fsys, name) {
-			f.failLink(name, "the file system")
-			return nil
-		}
 		area, _, nested := strings.Cut(name, "/")
 		if !nested {
 			area = ""
 		}
-		one := fileInFS(fsys, name)
-		one.Area = area
-		f.Files = append(f.Files, one)
+		f.Files = append(f.Files, &File{Name: name, Area: area, fsys: fsys, path: name})
+	})
+}
+
+// walk calls a function for a file, or for the files of a folder that are read. It reports what cannot be read with
+// the path that shown returns. A link to a folder is not followed.
+func (f *Finder) walk(fsys fs.FS, root string, shown func(string) string, do func(name string)) {
+	_ = fs.WalkDir(fsys, root, func(name string, entry fs.DirEntry, err error) error { // the function returns no error
+		switch {
+		case err != nil:
+			f.failOpen(shown(name), err)
+			if entry != nil && entry.IsDir() {
+				return fs.SkipDir
+			}
+		case name != root && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+		case entry.IsDir():
+		case entry.Type()&fs.ModeSymlink != 0:
+			f.link(fsys, name, shown(name), do)
+		case name == root || isScenarioFile(entry.Name()):
+			do(name)
+		}
 		return nil
 	})
-	if err != nil {
-		f.failOpen(root, err)
+}
+
+// link calls a function for a link to a file that is read.
+func (f *Finder) link(fsys fs.FS, name, shown string, do func(name string)) {
+	info, err := fs.Stat(fsys, name)
+	switch {
+	case isOutside(err):
+		f.fail(shown, "a symbolic link out of the tree of the folder; expected files and folders in it", "remove the link; scenarios of another place are given by their path")
+	case err != nil && isScenarioFile(path.Base(name)):
+		f.failOpen(shown, err)
+	case err != nil:
+	case info.IsDir():
+		f.fail(shown, "a symbolic link to a folder; expected files, folders and links to files", "give the folder by its path")
+	case isScenarioFile(path.Base(name)):
+		do(name)
 	}
 }
 
@@ -112,91 +126,55 @@ func (f *Finder) OnDisk(name string) {
 		f.failOpen(name, err)
 		return
 	}
+	real, err := userfile.RealPath(name) // the given path can have links
+	if err != nil {
+		f.failOpen(name, err)
+		return
+	}
+	folder := real
 	if !info.IsDir() {
-		f.tree = treeOnDisk(userfile.TreeOf(filepath.Dir(name)))
-		f.addFile(name, false)
-		return
+		folder = filepath.Dir(real)
 	}
-	real, err := userfile.RealPath(name)
+	fsys, start, err := tree(folder, real)
 	if err != nil {
 		f.failOpen(name, err)
 		return
 	}
-	f.tree, f.linkTree = treeOnDisk(userfile.TreeOf(name)), userfile.TreeOf(real) // the given path can have links
-	f.addFolder(name, real, nil)
+	shown := func(within string) string {
+		below := strings.TrimPrefix(strings.TrimPrefix(within, start), "/")
+		if start == "." {
+			below = within
+		}
+		return filepath.Join(name, filepath.FromSlash(below))
+	}
+	f.walk(fsys, start, shown, func(within string) { f.addFile(shown(within), within, fsys, info.IsDir()) })
 }
 
-// failLink reports a link that leads out of a tree.
-func (f *Finder) failLink(name, tree string) {
-	f.fail(name, "a symbolic link out of "+tree+"; expected files and folders in it", "remove the link; scenarios of another place are given by their path")
-}
-
-// addFolder collects the files of a folder, whose path without links is real. Above are these paths of the
-// folders that contain it, on the way that was walked.
-func (f *Finder) addFolder(name, real string, above []string) {
-	if slices.ContainsFunc(above, func(one string) bool { return userfile.Within(real, one) }) {
-		f.fail(name, "a symbolic link to a folder that contains the link; expected folders without a loop", "remove the link")
-		return
-	}
-	if f.seen[real] {
-		return
-	}
-	f.seen[real] = true
-	entries, err := os.ReadDir(name)
+// tree returns the files that a file or folder of the operating system may refer to, and where it is there: no path and
+// no symbolic link leads out of them.
+func tree(folder, of string) (fsys fs.FS, within string, err error) {
+	top := userfile.TreeOf(folder)
+	root, err := os.OpenRoot(top)
 	if err != nil {
-		f.failOpen(name, err)
-		return
+		return nil, "", err
 	}
-	above = append(slices.Clip(above), real)
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".") {
-			continue
-		}
-		inner, target, folder := filepath.Join(name, entry.Name()), filepath.Join(real, entry.Name()), entry.IsDir()
-		if entry.Type()&fs.ModeSymlink != 0 {
-			info, err := os.Stat(inner)
-			if err == nil {
-				target, err = userfile.RealPath(inner)
-			}
-			if err != nil {
-				if isScenarioFile(entry.Name()) {
-					f.failOpen(inner, err)
-				}
-				continue
-			}
-			folder = info.IsDir()
-			if (folder || isScenarioFile(entry.Name())) && !userfile.Within(f.linkTree, target) {
-				f.failLink(inner, f.linkTree)
-				continue
-			}
-		}
-		switch {
-		case folder:
-			f.addFolder(inner, target, above)
-		case isScenarioFile(entry.Name()):
-			f.addFile(inner, true)
-		}
-	}
+	within, err = filepath.Rel(top, of)
+	return root.FS(), filepath.ToSlash(within), err
 }
 
 // addFile collects one file of the operating system.
-func (f *Finder) addFile(name string, inFolder bool) {
+func (f *Finder) addFile(name, within string, fsys fs.FS, inFolder bool) {
 	real, err := userfile.RealPath(name)
 	if err != nil {
 		f.failOpen(name, err)
 		return
 	}
-	if f.seen[real] {
+	absolute, err := filepath.Abs(name)
+	if err != nil || f.seen[real] {
 		return
 	}
 	f.seen[real] = true
-	one, err := fileOnDisk(name, f.tree)
-	if err != nil {
-		f.failOpen(name, err)
-		return
-	}
-	one.InFolder, one.opened = inFolder, f.opened
-	f.Files = append(f.Files, one)
+	f.Files = append(f.Files, &File{Name: name, Area: filepath.Base(filepath.Dir(absolute)), InFolder: inFolder, fsys: fsys, path: within, onDisk: true, opened: f.opened})
 }
 
 // InputName is the path of the input, and the name and area of its file.
@@ -212,15 +190,17 @@ func (f *Finder) Input(from io.Reader) {
 		from = strings.NewReader("")
 	}
 	content, err := io.ReadAll(io.LimitReader(from, MaxBytes+1))
+	var folder, within string
+	var fsys fs.FS
+	if err == nil {
+		folder, err = userfile.RealPath(".")
+	}
+	if err == nil {
+		fsys, within, err = tree(folder, filepath.Join(folder, InputName))
+	}
 	if err != nil {
 		f.failOpen(InputName, err)
 		return
 	}
-	one, err := fileOnDisk(InputName, treeOnDisk(userfile.TreeOf(".")))
-	if err != nil {
-		f.failOpen(InputName, err)
-		return
-	}
-	one.Area, one.data = InputName, &content
-	f.Files = append(f.Files, one)
+	f.Files = append(f.Files, &File{Name: InputName, Area: InputName, fsys: fsys, path: within, onDisk: true, data: &content})
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -28,7 +26,7 @@ const maxDocuments = 10_000
 
 // Parse returns the documents of a file, without empty ones. If a document is malformed, Parse returns those
 // before it and the Problem. It never panics. A file whose name ends with .json is JSON, which is YAML except
-// for a few escapes and tabs.
+// for tabs and characters that are escaped as two surrogates; these are refused.
 func Parse(name string, content []byte) ([]*Node, []Problem) {
 	return (&builder{source: &source{name: name}}).parse(content)
 }
@@ -167,7 +165,7 @@ func (b *builder) text(content []byte) (string, bool) {
 	}
 	text := strings.ReplaceAll(string(content), "\r\n", "\n")
 	if strings.HasSuffix(b.name, ".json") {
-		text = fromJSON(text)
+		text = strings.ReplaceAll(text, "\t", " ") // strings of JSON contain no tabs
 	}
 	return text, true
 }
@@ -176,48 +174,4 @@ func (b *builder) text(content []byte) (string, bool) {
 // YAML parsers take the last three as line ends; editors do not.
 func isControl(r rune) bool {
 	return r == 0x7f || r < ' ' && r != '\t' && r != '\n' || r == '\u0085' || r == '\u2028' || r == '\u2029'
-}
-
-// fromJSON rewrites the parts of JSON that the YAML parser does not read: tabs
-// between tokens (strings of JSON contain no raw tabs), the escape \/, and
-// characters that are escaped as two surrogates. After such an escape columns are
-// too small by a few characters.
-func fromJSON(text string) string {
-	text = strings.ReplaceAll(text, "\t", " ")
-	if !strings.Contains(text, `\/`) && !strings.Contains(text, `\u`) {
-		return text
-	}
-	var out strings.Builder
-	for {
-		before, after, found := strings.Cut(text, `\`)
-		out.WriteString(before)
-		if !found || after == "" {
-			out.WriteString(text[len(before):])
-			return out.String()
-		}
-		const pair = len(`ud83d\ude00`)
-		if high, low := surrogate(after, 0), surrogate(after, pair/2+1); utf16.DecodeRune(high, low) != utf8.RuneError {
-			fmt.Fprintf(&out, `\U%08x`, utf16.DecodeRune(high, low))
-			text = after[pair:]
-			continue
-		}
-		if after[0] != '/' {
-			out.WriteByte('\\')
-		}
-		out.WriteByte(after[0])
-		text = after[1:]
-	}
-}
-
-// surrogate returns the code of the "uXXXX" at an index of a string, or 0.
-func surrogate(text string, from int) rune {
-	const length = len("uXXXX")
-	if len(text) < from+length || text[from] != 'u' || from > 0 && text[from-1] != '\\' {
-		return 0
-	}
-	code, err := strconv.ParseUint(text[from+1:from+length], 16, 16)
-	if err != nil {
-		return 0
-	}
-	return rune(code)
 }

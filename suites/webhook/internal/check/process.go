@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
 
-	"github.com/admissiontest/admissiontest/internal/owned"
 	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // The placeholders in the arguments of Subject.Process.
@@ -42,7 +42,7 @@ type Process struct {
 
 // StartProcess starts the program of the Subject, and waits until it answers the review of a case.
 func (t *T) StartProcess(c Case) (*Process, error) {
-	certDir, err := owned.MkdirTemp("admissiontest-webhook-")
+	certDir, err := userfile.MkdirTemp("admissiontest-webhook-")
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package owned
+package userfile
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func problem(info os.FileInfo) string {
 	mode := info.Mode()
 	switch {
 	case mode&os.ModeSymlink != 0, mode.IsDir() && mode&os.ModeSticky != 0:
-		return "" // the mode of a link means nothing; for the sticky bit see the package
+		return "" // the mode of a link means nothing; for the sticky bit see CheckOwner
 	case mode&otherWrites != 0:
 		return fmt.Sprintf("can be written by every user (mode %s): chmod o-w it", mode)
 	case mode&groupWrites != 0 && sys.Gid != 0:

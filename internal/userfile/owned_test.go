@@ -1,6 +1,6 @@
 //go:build unix
 
-package owned
+package userfile
 
 import (
 	"errors"
@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 			file := filepath.Join(dir, "program")
 			must(t, os.MkdirAll(dir, 0o755), os.WriteFile(file, nil, 0o700))
 			test.change(t, dir, file)
-			err := Check(file)
+			err := CheckOwner(file)
 			if test.want == "" && err != nil {
 				t.Errorf("Check = %v, want none", err)
 			}
@@ -74,7 +74,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckMissing(t *testing.T) {
-	if err := Check(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrUnsafe) {
+	if err := CheckOwner(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrUnsafe) {
 		t.Errorf("Check = %v, want os.ErrNotExist", err)
 	}
 }

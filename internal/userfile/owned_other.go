@@ -1,6 +1,6 @@
 //go:build !unix
 
-package owned
+package userfile
 
 import "os"
 

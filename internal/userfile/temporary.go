@@ -1,4 +1,4 @@
-package owned
+package userfile
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 func TempDir() (string, error) {
 	dir, err := filepath.Abs(os.TempDir())
 	if err == nil {
-		err = Check(dir)
+		err = CheckOwner(dir)
 	}
 	if err != nil {
 		return "", fmt.Errorf("make a temporary folder: %w; set TMPDIR to a directory that only you can write to", err)
