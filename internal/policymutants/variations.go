@@ -26,7 +26,7 @@ type varier struct {
 	all    []variation
 }
 
-// newVarier returns a varier for expressions of a policy, whose variables it has by name. Changed are those of which a mutant
+// newVarier returns a varier for expressions of a policy, whose variables it has by name. Changed are expressions of which a mutant
 // changes the constants.
 func newVarier(variables map[string]string, changed, expressions []string) varier {
 	var v varier
