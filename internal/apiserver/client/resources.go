@@ -269,27 +269,6 @@ func (r *Resources) ServesSubresource(res Resource, subresource string) error {
 	return &framework.NotServedError{Name: res.GroupVersion().String() + " " + res.Resource + "/" + subresource}
 }
 
-// ObjectOf returns the Object with a Key. It is false if the API server does not serve the
-// resource.
-func (r *Resources) ObjectOf(key string) (Object, bool) {
-	parts := strings.Split(key, "/")
-	if len(parts) < 2 || len(parts) > 3 {
-		return Object{}, false
-	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, item := range r.byKind {
-		if item.GroupResource() == schema.ParseGroupResource(parts[0]) && item.Namespaced == (len(parts) == 3) {
-			o := Object{Resource: item, Name: parts[len(parts)-1]}
-			if item.Namespaced {
-				o.Namespace = parts[1]
-			}
-			return o, true
-		}
-	}
-	return Object{}, false
-}
-
 // AllNamespaced reports whether every resource that a rule names is known to live in
 // namespaces. Names can have a subresource ("pods/*"). A wildcard is not known to.
 func (r *Resources) AllNamespaced(groups, names []string) bool {
