@@ -194,20 +194,6 @@ func WhileRuns(ctx context.Context, server Ending, do func(context.Context) erro
 	return err
 }
 
-// UntilGone returns a context that ends with another one only if its API server is gone: for removals.
-func UntilGone(ctx context.Context) (context.Context, context.CancelFunc) {
-	until, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	unwatch := context.AfterFunc(ctx, func() {
-		if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
-			cancel(cause)
-		}
-	})
-	return until, func() {
-		unwatch()
-		cancel(nil)
-	}
-}
-
 // errStopped is the reason of an ErrGone if the API server did not end by itself.
 var errStopped = errors.New("it was stopped")
 
