@@ -159,7 +159,7 @@ func (s *Sandbox) Record() *hook.Recording { return s.target.hooks.Record(s.scop
 
 // Store is Install for an object that only exists to be the object of a Request: it is stored as the
 // manifest says. A webhook configuration or policy is not narrowed, so it decides about every request to the
-// API server until RemoveStored: it is for a Disposable API server on which no other Sandbox is in use.
+// API server until Uninstall: it is for a Disposable API server on which no other Sandbox is in use.
 func (s *Sandbox) Store(ctx context.Context, manifest map[string]any) error {
 	if err := s.target.confinedManifest(s.scope.ID, manifest); err != nil {
 		return err
@@ -170,10 +170,10 @@ func (s *Sandbox) Store(ctx context.Context, manifest map[string]any) error {
 	return s.target.installer.Store(ctx, s.scope, manifest)
 }
 
-// RemoveStored deletes an object that Install or Store installed, and waits until it is gone. A nil manifest stands
-// for all cluster-scoped objects of the Sandbox whose names do not contain its ID, after Uninstall.
-func (s *Sandbox) RemoveStored(ctx context.Context, manifest map[string]any) error {
-	return s.target.installer.RemoveStored(ctx, s.scope, manifest)
+// RemoveStored deletes, after Uninstall, all cluster-scoped objects of the Sandbox whose names do not contain its ID, and
+// waits until they are gone.
+func (s *Sandbox) RemoveStored(ctx context.Context) error {
+	return s.target.installer.RemoveStored(ctx, s.scope)
 }
 
 // Uninstall deletes the webhook configurations and policies, and unregisters the Hooks.

@@ -71,21 +71,3 @@ func TestWhileAnswers(t *testing.T) {
 		})
 	}
 }
-
-// A removal ends with the API server, but not with an interrupt.
-func TestUntilGone(t *testing.T) {
-	for cause, ends := range map[error]bool{ErrGone: true, context.Canceled: false} {
-		t.Run(cause.Error(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, end := context.WithCancelCause(t.Context())
-				removing, cancel := UntilGone(ctx)
-				defer cancel()
-				end(cause)
-				synctest.Wait()
-				if got := context.Cause(removing); errors.Is(got, cause) != ends || !ends && got != nil {
-					t.Errorf("after %v: %v, want it to end: %t", cause, got, ends)
-				}
-			})
-		})
-	}
-}

@@ -106,9 +106,8 @@ type Sandbox interface {
 	// Store is Install for an object that only exists to be the object of a request: a webhook
 	// configuration or policy is not narrowed and not connected.
 	Store(ctx context.Context, manifest map[string]any) error
-	// RemoveStored removes an object that Install or Store installed. A nil manifest stands for all
-	// cluster-scoped objects of the Sandbox whose names other scenarios can use, after Uninstall.
-	RemoveStored(ctx context.Context, manifest map[string]any) error
+	// RemoveStored removes, after Uninstall, all cluster-scoped objects of the Sandbox whose names other scenarios can use.
+	RemoveStored(ctx context.Context) error
 }
 
 // Optional are the parts that a Target can lack. Nil means that it lacks the part.
@@ -193,20 +192,6 @@ func WhileRuns(ctx context.Context, server Ending, do func(context.Context) erro
 		return cause
 	}
 	return err
-}
-
-// UntilGone returns a context that ends with another one only if its API server is gone: for removals.
-func UntilGone(ctx context.Context) (context.Context, context.CancelFunc) {
-	until, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	unwatch := context.AfterFunc(ctx, func() {
-		if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
-			cancel(cause)
-		}
-	})
-	return until, func() {
-		unwatch()
-		cancel(nil)
-	}
 }
 
 // errStopped is the reason of an ErrGone if the API server did not end by itself.

@@ -518,7 +518,7 @@ func (i *Installer) UninstallAll(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(parallelScopes)
 	for _, scope := range scopes {
-		g.Go(func() error { return errors.Join(i.Uninstall(ctx, scope), i.RemoveStored(ctx, scope, nil)) })
+		g.Go(func() error { return errors.Join(i.Uninstall(ctx, scope), i.RemoveStored(ctx, scope)) })
 	}
 	return g.Wait()
 }

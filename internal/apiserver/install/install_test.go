@@ -360,7 +360,7 @@ func TestInstallShared(t *testing.T) {
 		t.Fatalf("got %v, %v, want it without labels", first, err)
 	}
 	two.Open = true // alone
-	if err := errors.Join(i.Install(t.Context(), two, definition("Namespaced"), nil), i.RemoveStored(t.Context(), one, nil)); err != nil {
+	if err := errors.Join(i.Install(t.Context(), two, definition("Namespaced"), nil), i.RemoveStored(t.Context(), one)); err != nil {
 		t.Error(err)
 	}
 	for name, test := range map[string]struct {
@@ -368,7 +368,7 @@ func TestInstallShared(t *testing.T) {
 		left bool
 	}{"of any name": {"shared-role", false}, "with the ID": {"role-at-shared-002", true}} {
 		t.Run(name, func(t *testing.T) {
-			if err := errors.Join(i.Install(t.Context(), two, clusterRole(test.name), nil), i.RemoveStored(t.Context(), two, nil)); err != nil {
+			if err := errors.Join(i.Install(t.Context(), two, clusterRole(test.name), nil), i.RemoveStored(t.Context(), two)); err != nil {
 				t.Error(err)
 			}
 			if _, err := get(t, i.Client, schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "", test.name); (err == nil) != test.left || err != nil && !apierrors.IsNotFound(err) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -128,26 +127,12 @@ func (s *Scope) hasNamespace(name string) bool {
 	return slices.Contains(s.namespaces, name)
 }
 
-// RemoveStored deletes an installed object of a scenario, and waits until it is gone. A nil manifest
-// stands for all cluster-scoped objects without the ID of the run in their names.
-func (i *Installer) RemoveStored(ctx context.Context, scope *Scope, manifest map[string]any) error {
-	wanted := func(client.Object) bool { return true }
-	if manifest != nil {
-		_, res, err := i.resourceOf(manifest)
-		if err != nil {
-			return err
-		}
-		name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-		wanted = func(o client.Object) bool { return o.Resource.GroupResource() == res.GroupResource() && o.Name == name }
-	}
-	var remove []client.Object
+// RemoveStored deletes all cluster-scoped objects of a scenario without the ID of the run in their names, and waits until they
+// are gone.
+func (i *Installer) RemoveStored(ctx context.Context, scope *Scope) error {
 	scope.mu.Lock()
-	scope.stored = slices.DeleteFunc(scope.stored, func(o client.Object) bool {
-		if wanted(o) {
-			remove = append(remove, o)
-		}
-		return wanted(o)
-	})
+	remove := scope.stored
+	scope.stored = nil
 	scope.mu.Unlock()
 	var errs []error
 	for _, o := range slices.Backward(remove) {

@@ -117,7 +117,7 @@ func (s *Setup) Uninstall(ctx context.Context) error { return s.sandbox.Uninstal
 func (s *Setup) Begun() bool { return s.begun }
 
 // RemoveStored removes, after Uninstall, what other scenarios can need the names of.
-func (s *Setup) RemoveStored(ctx context.Context) error { return s.sandbox.RemoveStored(ctx, nil) }
+func (s *Setup) RemoveStored(ctx context.Context) error { return s.sandbox.RemoveStored(ctx) }
 
 // needsAccount reports whether a string names what needs a ServiceAccount, in any case. A TokenRequest is one
 // for a ServiceAccount by default.

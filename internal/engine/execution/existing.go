@@ -56,26 +56,24 @@ func (c *Case) Requests() (given, steps []framework.Request) {
 	return Given(s), composer.Steps(s)
 }
 
-// prepare makes the object exist that the request of a case of a PolicyTest is for, if it exists only for that. The
-// returned function ends that.
-func (c *Case) prepare(ctx context.Context) (end func(context.Context) error, err error) {
-	end = func(context.Context) error { return nil }
+// prepare makes the object exist that the request of a case of a PolicyTest is for, if it exists only for that. Uninstall
+// removes it, after the policies of the case: they can refuse that.
+func (c *Case) prepare(ctx context.Context) error {
 	subject := c.subject()
 	if subject == nil {
-		return end, nil
+		return nil
 	}
 	index := c.existingFor(subject)
 	switch {
 	case index < 0:
-		return end, nil
+		return nil
 	case c.existing[index] != nil:
-		return end, c.existing[index]
+		return c.existing[index]
 	case !c.oneAtATime(subject):
-		return end, nil
+		return nil
 	}
-	err = c.asWritten(ctx, c.sandbox.Store(ctx, c.Given[index]), c.Given[index])
-	// Uninstall removes it, after the policies of the case: they can refuse that.
-	return end, c.installed(err, fmt.Sprintf("given[%d]", index), c.Given[index])
+	err := c.asWritten(ctx, c.sandbox.Store(ctx, c.Given[index]), c.Given[index])
+	return c.installed(err, fmt.Sprintf("given[%d]", index), c.Given[index])
 }
 
 // subject returns the object that the request of a case of a PolicyTest is for, or nil. It has no more

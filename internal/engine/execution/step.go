@@ -17,7 +17,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // The limits of one step: for everything it does, and for the wait for an audit event.
@@ -39,19 +38,14 @@ func (d *mismatchError) Error() string { return d.mismatches[0].String() }
 // Act carries out the steps of the scenario, and returns why one failed, or nil. Steps after it are
 // not carried out. Before each step, policies see the parameters as the steps before it left them.
 func (c *Case) Act(ctx context.Context) *Failure {
-	end, err := c.prepare(ctx)
+	err := c.prepare(ctx)
 	var failure *Failure
 	if err == nil {
 		if failure = c.act(ctx); failure != nil {
-			// Before the object is removed. The copy is for a function that the end of ctx leaves running.
+			// The copy is for a function that the end of ctx leaves running.
 			observed := *failure
 			failure.evidence, _ = goroutines.UntilDone(ctx, 0, func() *report.Evidence { return c.evidence(&observed) })
 		}
-	}
-	ending, cancel := target.UntilGone(ctx)
-	defer cancel()
-	if ended := end(ending); err == nil && failure == nil {
-		err = ended
 	}
 	if err != nil {
 		failure = &Failure{action: "setup", Err: c.foreign(ctx, err), step: len(c.Scenario.Spec.When), line: c.Scenario.Line}

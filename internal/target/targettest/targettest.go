@@ -96,7 +96,7 @@ func (Sandbox) Uninstall(context.Context) error { return nil }
 func (Sandbox) Store(context.Context, map[string]any) error { return nil }
 
 // RemoveStored removes nothing.
-func (Sandbox) RemoveStored(context.Context, map[string]any) error { return nil }
+func (Sandbox) RemoveStored(context.Context) error { return nil }
 
 // Provider provides a server that answers as the name of the object in a request says: it refuses "refused", answers nothing
 // in time for "open", fails for "broken", and accepts anything else.
