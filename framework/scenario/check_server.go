@@ -79,7 +79,7 @@ func isData(name string) bool {
 	return slices.Contains([]string{".csv", ".jsonl"}, strings.ToLower(path.Ext(name)))
 }
 
-// serverFiles checks the files in a map of texts by name. Those of a step have placeholders.
+// serverFiles checks the files in a map of texts by name. Files of a step have placeholders.
 func (d *decoder) serverFiles(written *document.Node, inStep bool) {
 	if written == nil {
 		return
