@@ -81,7 +81,7 @@ test: test-assets ## Run the tests that need no API server, and the tests of who
 test-all: test-assets ## Run all tests that test does not run and that need no kind cluster; what is concurrent with the race detector.
 	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list $(SERVED) | grep -vxF "$$($(GO) list $(RACY))")
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(call since,$(NEWEST))
-	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./internal/apiserver/client ./suites/conformance
+	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./suites/webhook/internal/rules ./internal/apiserver/client ./suites/conformance
 	$(MAKE) test-reference test-examples
 
 .PHONY: test-reference
