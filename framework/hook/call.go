@@ -64,15 +64,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		upstream.describe(call)
 	}
 	body, problem := read(r, call)
+	of := registered.owner
+	if registered.hook.Shared {
+		of = s.userOf(registered, call)
+	}
 	v := &visit{
-		hook: registered.hook, owner: registered.owner, call: call,
+		hook: registered.hook, owner: of, call: call,
 		request: r, body: body, proxies: &s.proxies, writer: w, ctx: r.Context(),
 	}
-	if problem == nil && v.owner.excludes(call) {
+	if problem == nil && of.excludes(call) {
 		v.answer()
 		return
 	}
-	v.owner.record(call)
+	of.record(call)
 	if problem != nil {
 		v.finish("refused: " + problem.Error())
 		http.Error(w, problem.Error(), http.StatusBadRequest)

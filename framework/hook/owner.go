@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // owner has all Hooks of one owner. Each owner has its own lock, so that owners do not
@@ -82,6 +83,27 @@ func (o *owner) excludes(call *framework.Call) bool {
 	name, _ := user["username"].(string)
 	return name != "" && !o.userFilter(name)
 }
+
+// userOf returns the owner to which a call of a Shared Hook belongs.
+func (s *Server) userOf(shared *registration, call *framework.Call) *owner {
+	request := call.Request()
+	texts := []string{asText(request["namespace"]), asText(request["name"])}
+	for _, field := range []string{"object", "oldObject", "userInfo"} {
+		object, _ := request[field].(map[string]any)
+		metadata, _ := object["metadata"].(map[string]any)
+		texts = append(texts, asText(metadata["name"]), asText(metadata["generateName"]), asText(object["username"]))
+	}
+	for _, text := range texts {
+		if id, ok := runid.ScenarioIn(text); ok {
+			if of := s.owner(id); of != nil {
+				return of
+			}
+		}
+	}
+	return shared.owner
+}
+
+func asText(value any) string { text, _ := value.(string); return text }
 
 // record records a call in the Recordings.
 func (o *owner) record(call *framework.Call) {

@@ -33,6 +33,10 @@ type Hook struct {
 	// Upstream is the webhook under test to which the Hook forwards its calls. Nil means that the
 	// Hook answers itself.
 	Upstream *Upstream
+	// Shared is true for a Hook that several owners use. A call belongs to the owner whose ID is in the
+	// namespace of the request, in the name of its object or of its user. Without such an ID, it belongs
+	// to Owner. All owners share the Script.
+	Shared bool
 
 	conversion *Conversion // of RegisterConversion
 }
