@@ -6,12 +6,14 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
-// Each scenario of the catalogue passes on an API server that records the calls of its plugins, as it does on one that
-// does not, which `make conformance` runs. What did not pass runs again: a busy machine can make a scenario inconclusive.
+// fewestObserved is how many scenarios must pass: more than that pass on a server that does not record calls.
+const fewestObserved = 500
+
+// The scenarios of the catalogue pass on an API server that records the calls of its plugins, as they do on one that does
+// not, which `make conformance` runs.
 func TestCatalogueOnObservedServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs the whole catalogue")
@@ -22,27 +24,24 @@ func TestCatalogueOnObservedServer(t *testing.T) {
 	}
 	// These make the engine record the calls.
 	chosen := slices.DeleteFunc(plan.Scenarios, scenario.Scenario.ObservesPlugins)
-	total, failed := len(chosen), []report.Outcome(nil)
-	for range 2 {
-		got, err := plan.Run(t.Context(), chosen, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Contains(got.Target.Capabilities, framework.CapabilityObservedPlugins) {
-			t.Fatalf("the server does not record calls; its capabilities are %q", got.Target.Capabilities)
-		}
-		failed = slices.DeleteFunc(got.Outcomes, func(o report.Outcome) bool { return o.Verdict == framework.Pass })
-		chosen = slices.DeleteFunc(chosen, func(s scenario.Scenario) bool {
-			return !slices.ContainsFunc(failed, func(o report.Outcome) bool { return o.Name == s.Metadata.Name })
-		})
-		if len(failed) == 0 {
-			break
+	got, err := plan.Run(t.Context(), chosen, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(got.Target.Capabilities, framework.CapabilityObservedPlugins) {
+		t.Fatalf("the server does not record calls; its capabilities are %q", got.Target.Capabilities)
+	}
+	passed := 0
+	for _, outcome := range got.Outcomes {
+		switch outcome.Verdict {
+		case framework.Pass:
+			passed++
+		case framework.Unsupported: // of another minor version, or with controllers
+		default:
+			t.Errorf("%s %s: %s", outcome.Verdict, outcome.Name, outcome.Reason)
 		}
 	}
-	for _, outcome := range failed {
-		t.Errorf("%s %s: %s", outcome.Verdict, outcome.Name, outcome.Reason)
-	}
-	if total < 400 {
-		t.Errorf("%d scenarios ran: this test proves little", total)
+	if passed < fewestObserved {
+		t.Errorf("%d of %d scenarios pass, want %d at least", passed, len(chosen), fewestObserved)
 	}
 }

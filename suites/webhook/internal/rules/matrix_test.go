@@ -360,7 +360,9 @@ func TestTLS(t *testing.T) {
 	silent := func(in func(hello *tls.ClientHelloInfo) bool) *tls.Config {
 		return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if in(hello) {
-				<-time.After(4 * time.Second) // the check gives up before
+				ctx, cancel := context.WithTimeout(hello.Context(), 4*time.Second) // the check gives up before
+				defer cancel()
+				<-ctx.Done()
 			}
 			return nil, nil //nolint:nilnil // the configuration of the server
 		}}
