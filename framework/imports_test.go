@@ -30,8 +30,8 @@ func layers() [][]string {
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
 		{"internal/providers", "internal/e2e", "internal/policymutants", "suites/policy/internal/check"},
-		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
-		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags"},
+		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/coverage", "hack/mutation"},
+		{"suites/conformance", "suites/policy"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
 	}
@@ -58,8 +58,7 @@ func libraries() map[string][]string {
 		"github.com/onsi/gomega":         {"framework/matchers"},
 		"sigs.k8s.io/controller-runtime": {"framework/envtest"},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
-		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
-		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
+		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
@@ -68,16 +67,16 @@ func libraries() map[string][]string {
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/relay", "internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "hack/bench", "cmd/admissiontest/internal/cli"},
-		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
+		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/internal/apiserver/binaries": {
 			"framework/envtest", "internal/testserver",
-			"internal/providers", "suites/conformance", "suites/policy", "hack/bench", "hack/coverage", "hack/mutation", "hack/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
+			"internal/providers", "suites/conformance", "suites/policy", "hack/bench", "hack/coverage", "hack/mutation", "hack/importers", "cmd/admissiontest/internal/cli",
 		},
 		"github.com/stretchr/testify":            {},
 		"github.com/jstemmer/go-junit-report/v2": {"internal/report"},
 		"github.com/invopop/jsonschema":          {}, // tests generate the schemas
 		"github.com/santhosh-tekuri/jsonschema":  {"framework/scenario/internal/document"},
-		"github.com/goccy/go-yaml":               {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
+		"github.com/goccy/go-yaml":               {"cmd/admissiontest/internal/cli"},
 		"github.com/google/go-containerregistry": {"internal/relay"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":         {},

@@ -117,7 +117,7 @@ func (s *serverFiles) flags(flags *document.Node, where *document.Path) {
 		case !ok && s.allowed(field.Name):
 			s.data[fileKey(text)] = true
 		case !ok:
-			hint := "the operator of a run can allow it: --allow-server-flags " + field.Name
+			hint := "a test in Go can allow it: AllowServerFlags of conformance.Target"
 			if other := document.DidYouMean(field.Name, slices.Sorted(maps.Keys(known))); other != "" {
 				hint = other + " Otherwise " + hint
 			}

@@ -60,20 +60,6 @@ func (b *bench) catalogue(ctx context.Context) error {
 	return nil
 }
 
-// observed measures the catalogue on API servers that record the calls of their plugins.
-func (b *bench) observed(ctx context.Context) error {
-	b.figures.heading("catalogue, with the calls of all plugins recorded")
-	r, m, err := b.runCommand(ctx, "--observe-plugins")
-	if err != nil {
-		return err
-	}
-	b.figures.figure("catalogue on the default server", r.Timing.Catalogue, "s")
-	b.figures.figure("more than without recording", r.Timing.Catalogue-b.catalogueSeconds, "s")
-	b.figures.figure("whole process, all servers", m.wall.Seconds(), "s")
-	b.figures.note("verdicts: %s", r.Summary)
-	return nil
-}
-
 // runCommand runs scenarios with the command and reads its report.
 func (b *bench) runCommand(ctx context.Context, names ...string) (report.Report, measured, error) {
 	var r report.Report

@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	b := &bench{command: *command, assets: found, all: all, figures: &figures{out: out}}
 	b.figures.heading(fmt.Sprintf("kube-apiserver %s, %d scenarios", found.Version, len(all)))
-	for _, measure := range []func(context.Context) error{b.loading, b.chain, b.catalogue, b.observed, b.floor, b.subset, b.watch} {
+	for _, measure := range []func(context.Context) error{b.loading, b.chain, b.catalogue, b.floor, b.subset, b.watch} {
 		if err := measure(ctx); err != nil {
 			return err
 		}

@@ -3,7 +3,7 @@
 //
 // The engine creates a [Report]. [WriteConsole], [WriteJSON], [WriteJUnit], [WriteMarkdown] and
 // [WriteAnnotations] write it; [SaveDir] writes the files of a report directory. [Read] reads a
-// report, [Merge] joins the reports of several runs, and [Compare] compares two runs.
+// report, [Merge] joins the reports of several runs, and [NewMatrix] compares them.
 // [Report.ExitCode] returns the exit code of the process.
 //
 // # Promise

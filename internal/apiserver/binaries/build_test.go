@@ -26,7 +26,7 @@ func TestBuildFailures(t *testing.T) {
 	}{
 		"proxy not reached": {
 			fake: fakeGo{download: noNetwork, versions: "exit 1"}, is: ErrNoModules,
-			says: []string{"no such host", "three ways to get them", "--assets-dir", "setup-envtest", "GOPROXY"},
+			says: []string{"no such host", "three ways to get them", "KUBEBUILDER_ASSETS=DIR", "setup-envtest", "GOPROXY"},
 		},
 		"proxy that lists nothing": {
 			fake: fakeGo{download: noNetwork, versions: "echo"}, is: ErrNoModules, says: []string{"three ways to get them"},

@@ -170,7 +170,7 @@ func policies(names []string) string {
 func notObserved(trace framework.Trace, findings []reach.Finding, options Options) string {
 	others := []string{"the API server (defaults, for instance)"}
 	if len(trace.Plugins()) == 0 {
-		others = append(others, "an admission plugin (on envtest, --observe-plugins shows it)")
+		others = append(others, "an admission plugin (in a scenario with plugins, the calls show it)")
 	}
 	if names := mutating(findings); len(names) > 0 {
 		others = append(others, policies(names))
@@ -214,7 +214,7 @@ func (s Step) ofRefusal(trace framework.Trace, options Options) []culprit {
 	}
 	switch {
 	case status.Code == http.StatusForbidden && len(trace.Plugins()) == 0 && !strings.Contains(status.Message, `User "`):
-		return []culprit{{text: "the response does not name an admission plugin that refused (on envtest, --observe-plugins shows it)"}}
+		return []culprit{{text: "the response does not name an admission plugin that refused (in a scenario with plugins, the calls show it)"}}
 	case status.Code == http.StatusInternalServerError:
 		return s.ofPatch(trace)
 	case status.Code == http.StatusUnprocessableEntity && status.Details != nil:

@@ -67,7 +67,7 @@ func TestCauses(t *testing.T) {
 		{
 			name: "not observed", sent: "{a: 1}", final: "{a: 2}", expect: "{a: 1}", mutates: []string{"p", "q"},
 			trace: framework.Trace{call("one", "{a: 1}", `[]`)},
-			want:  []string{`the API server (defaults, for instance) or an admission plugin (on envtest, --observe-plugins shows it) or one of the policies "p", "q" changed object.a`},
+			want:  []string{`the API server (defaults, for instance) or an admission plugin (in a scenario with plugins, the calls show it) or one of the policies "p", "q" changed object.a`},
 		},
 		{
 			name: "a patch that cannot be applied", sent: "{}", trace: framework.Trace{call("one", "{}", `[{op: add, path: /a/0, value: 2}]`)},
@@ -92,7 +92,7 @@ func TestCauses(t *testing.T) {
 		{
 			name: "a plugin that is not observed", sent: "{}",
 			status: metav1.Status{Code: 403, Reason: "Forbidden", Message: `x "a" is forbidden: no`},
-			want:   []string{"the response does not name an admission plugin that refused (on envtest, --observe-plugins shows it)"},
+			want:   []string{"the response does not name an admission plugin that refused (in a scenario with plugins, the calls show it)"},
 		},
 		{
 			name: "a call that failed", sent: "{}", trace: framework.Trace{call("one.example.com", "{}", `[]`), call("two.example.com", "{}", `[]`)},

@@ -34,9 +34,9 @@ func (a *app) explainCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: chosen.CompleteNames,
+		ValidArgsFunction: chosen.completeNames,
 		RunE: a.reading(func(_ context.Context, args []string) error {
-			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
+			selected, err := chosen.resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (a *app) explainCommand() *cobra.Command {
 				if i > 0 {
 					_, _ = fmt.Fprintln(a.Stdout)
 				}
-				if err := a.explain(s, chosen.FromFiles[s.Metadata.Name]); err != nil {
+				if err := a.explain(s, chosen.fromFiles[s.Metadata.Name]); err != nil {
 					return err
 				}
 			}

@@ -39,7 +39,6 @@ func TestFilesOfFlags(t *testing.T) {
 				{"run", "order", "--endpoint-ca", "a/b=" + file},
 				{"run", "order", "--target", "kubeconfig", "--kubeconfig", file},
 				{"run", "order", "--target", "kubeconfig", "--kubeconfig", authority},
-				{"run", "order", "--target", "kind", "--kind-config", file},
 				{"run", "order", "--install", file},
 				{"explain", file},
 				{"report", "diff", file, file},

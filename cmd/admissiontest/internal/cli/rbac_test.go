@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // rbac prints docs/rbac.yaml. With --aggregated it prints what reads every kind of configuration, for the ServiceAccount that is named.
@@ -16,12 +14,12 @@ func TestRBAC(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := execute(t.Context(), nil, "rbac")
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	if got.stdout != string(want) {
 		t.Error("rbac does not print docs/rbac.yaml")
 	}
 	got = execute(t.Context(), nil, "rbac", "--aggregated", "--namespace", "wardle", "--account", "apiserver")
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	for _, kind := range []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"} {
 		if !strings.Contains(got.stdout, "- "+kind+"\n") {
 			t.Errorf("no right to %s", kind)
@@ -30,6 +28,6 @@ func TestRBAC(t *testing.T) {
 	if strings.Contains(got.stdout, "NAMESPACE") || strings.Contains(got.stdout, "ACCOUNT") || strings.Count(got.stdout, "name: apiserver, namespace: wardle") != 3 {
 		t.Errorf("want three bindings for the ServiceAccount:\n%s", got.stdout)
 	}
-	execute(t.Context(), nil, "rbac", "--namespace", "ci").check(t, exit.Usage, "--namespace needs --aggregated")
-	execute(t.Context(), nil, "rbac", "--aggregated", "--namespace", "Not a name").check(t, exit.Usage, `--namespace "Not a name"`)
+	execute(t.Context(), nil, "rbac", "--namespace", "ci").check(t, exitUsage, "--namespace needs --aggregated")
+	execute(t.Context(), nil, "rbac", "--aggregated", "--namespace", "Not a name").check(t, exitUsage, `--namespace "Not a name"`)
 }

@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/golden"
@@ -106,9 +105,9 @@ func (f *talkative) run(t *testing.T) (outputs map[string]string) {
 	t.Chdir(dir)
 	out := t.TempDir()
 	got := execute(t.Context(), f, "run", "./", "-v", "--report", out, "--parallel", "1")
-	got.check(t, exit.Fail)
+	got.check(t, exitFail)
 	asJSON := execute(t.Context(), f, "run", "./", "-o", "json")
-	asJSON.check(t, exit.Fail)
+	asJSON.check(t, exitFail)
 	outputs = map[string]string{"console": got.stdout, "progress": got.stderr, "-o json": asJSON.stdout}
 	for _, name := range []string{report.JSONFile, report.JUnitFile, html.File} {
 		data, err := os.ReadFile(filepath.Join(out, name))
@@ -139,7 +138,7 @@ func TestRunRedacts(t *testing.T) {
 func TestRunRedactsErrors(t *testing.T) {
 	dir := write(t, map[string]string{"a.yaml": scenarioFile("mine.a", "MUST", "fine")})
 	got := execute(t.Context(), &fake{startErr: errors.New("no server: Authorization: Bearer " + bearer)}, "run", dir, "-o", "json")
-	got.check(t, exit.Infrastructure, "no server: Authorization: Bearer (redacted)")
+	got.check(t, exitInfrastructure, "no server: Authorization: Bearer (redacted)")
 	if text := got.stdout + got.stderr; strings.Contains(text, bearer) || !strings.Contains(got.stdout, `"incomplete": "no server: `) {
 		t.Errorf("got\n%s", text)
 	}

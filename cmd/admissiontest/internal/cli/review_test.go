@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // TestReview: review prints the reviews of the operations, which the types of the API can decode.
@@ -27,7 +25,7 @@ func TestReview(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, append([]string{"review", pod}, test.args...)...)
-			got.check(t, exit.Pass)
+			got.check(t, exitPass)
 			var review admissionv1.AdmissionReview
 			decoder := json.NewDecoder(strings.NewReader(got.stdout))
 			decoder.DisallowUnknownFields()
@@ -53,7 +51,7 @@ func TestReview(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, append([]string{"review"}, test.args...)...)
-			got.check(t, exit.Usage)
+			got.check(t, exitUsage)
 			if !strings.Contains(got.stderr, test.want) {
 				t.Errorf("stderr is %q, want %q in it", got.stderr, test.want)
 			}

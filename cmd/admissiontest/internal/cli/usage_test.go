@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // givenGuard is the given part of a scenario for a webhook under test.
@@ -18,7 +16,7 @@ const givenGuard = `  given:
   when:
 `
 
-// A usage error ends with exit.Usage, prints one line for each problem on standard error,
+// A usage error ends with exitUsage, prints one line for each problem on standard error,
 // and nothing on standard output.
 func TestUsageErrors(t *testing.T) {
 	good := scenarioFile("user.fine", "MUST", "fine")
@@ -66,14 +64,7 @@ func TestUsageErrors(t *testing.T) {
 		"rbac account":          {[]string{"rbac", "--aggregated", "--account", "A B"}, []string{`--account "A B"`}},
 		"rbac namespace":        {[]string{"rbac", "--aggregated", "--namespace", "a.b"}, []string{`--namespace "a.b"`}},
 		"unknown target":        {[]string{"run", "--target", "envtset"}, []string{`did you mean "envtest"?`}},
-		"kind's of envtest":     {[]string{"run", "--kind-config", "y"}, []string{"--kind-config: only for --target kind; add --target kind"}},
-		"kind's of a cluster":   {[]string{"run", "--kubeconfig", "x", "--node-image", "y"}, []string{"--node-image cannot be combined with a kubeconfig"}},
-		"kubeconfig of kind":    {[]string{"run", "--target", "kind", "--kubeconfig", "x", "--assets-dir", "y"}, []string{"--kubeconfig and --assets-dir cannot be combined with --target kind"}},
-		"kind there and made":   {[]string{"run", "--target", "kind", "--kind-cluster", "x", "--kind-config", "y"}, []string{"--kind-config cannot be combined with --kind-cluster"}},
-		"kind without a name":   {[]string{"run", "--target", "kind", "--kind-cluster", ""}, []string{"--kind-cluster is empty"}},
-		"two images of nodes":   {[]string{"run", "--target", "kind", "--node-image", "x", "--k8s-version", "1.36.3"}, []string{"--k8s-version and --node-image cannot be combined"}},
 		"no image of a version": {[]string{"run", "--target", "kind", "--k8s-version", "1.36"}, []string{`--k8s-version "1.36": want a version like`}},
-		"missing kind config":   {[]string{"run", "--target", "kind", "--kind-config", "none"}, []string{"--kind-config:", "no such file"}},
 		"transport of envtest":  {[]string{"run", "--transport", "url"}, []string{"--transport cannot be combined with --target envtest"}},
 		"misspelt transport":    {[]string{"run", "--kubeconfig", "x", "--transport", "servise"}, []string{`did you mean "service"?`}},
 		"address of a service":  {[]string{"run", "--kubeconfig", "x", "--transport", "service", "--hook-address", "h"}, []string{"--hook-address cannot be combined with --transport service"}},
@@ -123,7 +114,7 @@ func TestUsageErrors(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, test.args...)
-			got.check(t, exit.Usage, test.says...)
+			got.check(t, exitUsage, test.says...)
 			if got.stdout != "" {
 				t.Errorf("standard output = %q; want nothing", got.stdout)
 			}
@@ -144,22 +135,19 @@ func TestNothingSelected(t *testing.T) {
 		"in a list":        {"list", "--level", "MAY", "order"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			execute(t.Context(), nil, args...).check(t, exit.Nothing, "admissiontest: ", "nothing selected")
+			execute(t.Context(), nil, args...).check(t, exitNothing, "admissiontest: ", "nothing selected")
 		})
 	}
 }
 
 // If the machine lacks a server, binaries or a kubeconfig, the exit code is
-// exit.Infrastructure.
+// exitInfrastructure.
 func TestInfrastructure(t *testing.T) {
 	dir := write(t, map[string]string{
 		"malformed": "a: [b", "kube-apiserver": "#!/bin/sh\n", "etcd": "",
 		"dead": "{current-context: c, contexts: [{name: c, context: {cluster: d}}], clusters: [{name: d, cluster: {server: 'http://127.0.0.1:1'}}]}",
 	})
 	for name, test := range map[string]struct{ args, says []string }{
-		"damaged assets":       {[]string{"run", "--assets-dir", dir}, []string{"damaged", dir}},
-		"no assets":            {[]string{"run", "--assets-dir", dir + "/none"}, []string{"is missing"}},
-		"path of damaged":      {[]string{"assets", "path", "--assets-dir", dir}, []string{"damaged"}},
 		"missing kubeconfig":   {[]string{"run", "--kubeconfig", dir + "/none"}, []string{"the file does not exist", "/none"}},
 		"malformed kubeconfig": {[]string{"run", "--kubeconfig", dir + "/malformed"}, []string{"malformed"}},
 		"no such context":      {[]string{"run", "--kubeconfig", dir + "/dead", "--context", "x"}, []string{`no context "x"`}},
@@ -168,7 +156,7 @@ func TestInfrastructure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, test.args...)
-			got.check(t, exit.Infrastructure, append(test.says, "admissiontest: ")...)
+			got.check(t, exitInfrastructure, append(test.says, "admissiontest: ")...)
 			if got.stdout != "" {
 				t.Errorf("standard output = %q; want nothing", got.stdout)
 			}

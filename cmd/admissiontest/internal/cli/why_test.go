@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/doctor"
 )
 
@@ -22,18 +21,18 @@ func TestWhy(t *testing.T) {
 		code int
 		says []string
 	}{
-		"it is called":        {[]string{dir + "/pod.yaml", configurations}, exit.Pass, []string{"CREATE pods web in guard-system by admin", "NamespaceLifecycle", "ValidatingAdmissionWebhook\n    called", `webhook "guard.example.com": it is called`}},
-		"not for a delete":    {[]string{dir + "/pod.yaml", configurations, "--operation", "delete", "--as", "jane"}, exit.Pass, []string{"DELETE pods web in guard-system by jane", "none", "operations CREATE"}},
-		"a subresource":       {[]string{dir + "/pod.yaml", configurations, "--subresource", "exec"}, exit.Pass, []string{"CONNECT pods/exec", "it is not called"}},
-		"a custom resource":   {[]string{dir + "/widget.yaml", configurations}, exit.Pass, []string{"CREATE widgets a in default", "it is not called"}},
-		"an unknown kind":     {[]string{dir + "/other.yaml", configurations}, exit.Usage, []string{"other.example.com/v1 Thing", "CustomResourceDefinition"}},
-		"no such subresource": {[]string{dir + "/pod.yaml", configurations, "--subresource", "scale"}, exit.Usage, []string{"there are", "exec"}},
-		"impossible":          {[]string{dir + "/pod.yaml", configurations, "--subresource", "exec", "--operation", "CREATE"}, exit.Usage, []string{"there are no such requests"}},
-		"two objects":         {[]string{dir + "/two.yaml", configurations}, exit.Usage, []string{"has 2 objects"}},
-		"nothing to ask":      {[]string{dir + "/pod.yaml"}, exit.Usage, []string{"--configurations"}},
-		"misspelt operation":  {[]string{dir + "/pod.yaml", configurations, "--operation", "CREAT"}, exit.Usage, []string{`did you mean "CREATE"?`}},
-		"no file":             {nil, exit.Usage, []string{"want one file"}},
-		"old of a create":     {[]string{dir + "/pod.yaml", configurations, "--old", "x"}, exit.Usage, []string{"--old needs --operation UPDATE"}},
+		"it is called":        {[]string{dir + "/pod.yaml", configurations}, exitPass, []string{"CREATE pods web in guard-system by admin", "NamespaceLifecycle", "ValidatingAdmissionWebhook\n    called", `webhook "guard.example.com": it is called`}},
+		"not for a delete":    {[]string{dir + "/pod.yaml", configurations, "--operation", "delete", "--as", "jane"}, exitPass, []string{"DELETE pods web in guard-system by jane", "none", "operations CREATE"}},
+		"a subresource":       {[]string{dir + "/pod.yaml", configurations, "--subresource", "exec"}, exitPass, []string{"CONNECT pods/exec", "it is not called"}},
+		"a custom resource":   {[]string{dir + "/widget.yaml", configurations}, exitPass, []string{"CREATE widgets a in default", "it is not called"}},
+		"an unknown kind":     {[]string{dir + "/other.yaml", configurations}, exitUsage, []string{"other.example.com/v1 Thing", "CustomResourceDefinition"}},
+		"no such subresource": {[]string{dir + "/pod.yaml", configurations, "--subresource", "scale"}, exitUsage, []string{"there are", "exec"}},
+		"impossible":          {[]string{dir + "/pod.yaml", configurations, "--subresource", "exec", "--operation", "CREATE"}, exitUsage, []string{"there are no such requests"}},
+		"two objects":         {[]string{dir + "/two.yaml", configurations}, exitUsage, []string{"has 2 objects"}},
+		"nothing to ask":      {[]string{dir + "/pod.yaml"}, exitUsage, []string{"--configurations"}},
+		"misspelt operation":  {[]string{dir + "/pod.yaml", configurations, "--operation", "CREAT"}, exitUsage, []string{`did you mean "CREATE"?`}},
+		"no file":             {nil, exitUsage, []string{"want one file"}},
+		"old of a create":     {[]string{dir + "/pod.yaml", configurations, "--old", "x"}, exitUsage, []string{"--old needs --operation UPDATE"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, append([]string{"why"}, test.args...)...)

@@ -1,4 +1,4 @@
-package flags
+package cli
 
 import (
 	"maps"
@@ -7,39 +7,25 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// Shard is the flag that chooses a part of the selected scenarios.
-type Shard struct {
-	// Value is the value of --shard: I/N, or job/N. Empty means all scenarios.
-	Value string
-}
-
-// Add adds --shard to a command.
-func (f *Shard) Add(command *cobra.Command) {
-	command.Flags().StringVar(&f.Value, "shard", "", "run only part I of N of the selected scenarios: I/N, or "+byIndex+"/N in an Indexed Job of N pods; \"admissiontest report merge\" merges the reports of all parts")
-}
-
-// Choose returns the scenarios and cases of the shard, sorted by name, and a description of the shard. The result depends
-// on their names and servers only, so the processes of all shards divide in the same way. Without --shard, it returns
+// chooseShard returns the scenarios and cases of the shard in the value of --shard, sorted by name, and a description of the shard. The result depends
+// on their names and servers only, so the processes of all shards divide in the same way. If the value is empty, it returns
 // all scenarios and nil.
-func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *report.Shard, error) {
-	if f.Value == "" {
+func chooseShard(value string, selected []scenario.Scenario) ([]scenario.Scenario, *report.Shard, error) {
+	if value == "" {
 		return selected, nil, nil
 	}
-	index, count, err := parseShard(f.Value)
+	index, count, err := parseShard(value)
 	if err != nil {
 		return nil, nil, err
 	}
 	cases := scenario.Cases(selected)
 	if count > len(cases) {
-		return nil, nil, exit.Usagef("--shard %s: only %d scenarios are selected; want at most as many shards", f.Value, len(cases))
+		return nil, nil, usagef("--shard %s: only %d scenarios are selected; want at most as many shards", value, len(cases))
 	}
 	chosen := divide(cases, count)[index-1]
 	sorted := slices.SortedStableFunc(slices.Values(selected), func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
@@ -92,7 +78,7 @@ func parseShard(text string) (index, count int, err error) {
 	if first == byIndex {
 		completion, err := strconv.Atoi(os.Getenv(indexVariable))
 		if err != nil {
-			return 0, 0, exit.Usagef("--shard %q: %s is %q; want a number, which Kubernetes sets in the pods of a Job with completionMode: Indexed", text, indexVariable, os.Getenv(indexVariable))
+			return 0, 0, usagef("--shard %q: %s is %q; want a number, which Kubernetes sets in the pods of a Job with completionMode: Indexed", text, indexVariable, os.Getenv(indexVariable))
 		}
 		first = strconv.Itoa(completion + 1)
 		text = first + "/" + second
@@ -100,7 +86,7 @@ func parseShard(text string) (index, count int, err error) {
 	index, errIndex := strconv.Atoi(first)
 	count, errCount := strconv.Atoi(second)
 	if errIndex != nil || errCount != nil || index < 1 || index > count {
-		return 0, 0, exit.Usagef("--shard %q: want I/N with I from 1 to N: 1/3, 2/3 and 3/3", text)
+		return 0, 0, usagef("--shard %q: want I/N with I from 1 to N: 1/3, 2/3 and 3/3", text)
 	}
 	return index, count, nil
 }

@@ -1,5 +1,4 @@
-// Package exit has the exit codes of the command, which are frozen, and errors that carry one.
-package exit
+package cli
 
 import (
 	"errors"
@@ -15,24 +14,24 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// Exit codes of the process.
+// Exit codes of the process, which are frozen.
 const (
-	// Pass: every selected MUST passed, or the command succeeded.
-	Pass = report.ExitPass
-	// Fail: a requirement failed.
-	Fail = report.ExitFail
-	// Usage: an unknown command, flag or name, or a wrong file, for example a manifest that an API
+	// exitPass: every selected MUST passed, or the command succeeded.
+	exitPass = report.ExitPass
+	// exitFail: a requirement failed.
+	exitFail = report.ExitFail
+	// exitUsage: an unknown command, flag or name, or a wrong file, for example a manifest that an API
 	// server refuses as invalid.
-	Usage = report.ExitUsage
-	// Nothing: no scenario was selected, or no selected scenario passed or could be judged.
-	Nothing = report.ExitNothing
-	// Infrastructure: no server, no assets, or a lost connection.
-	Infrastructure = report.ExitError
-	// Inconclusive: the run could not decide whether a MUST holds.
-	Inconclusive = report.ExitInconclusive
-	// Interrupted: the command was interrupted. It cleaned up before it ended, unless
+	exitUsage = report.ExitUsage
+	// exitNothing: no scenario was selected, or no selected scenario passed or could be judged.
+	exitNothing = report.ExitNothing
+	// exitInfrastructure: no server, no assets, or a lost connection.
+	exitInfrastructure = report.ExitError
+	// exitInconclusive: the run could not decide whether a MUST holds.
+	exitInconclusive = report.ExitInconclusive
+	// exitInterrupted: the command was interrupted. It cleaned up before it ended, unless
 	// it was interrupted twice.
-	Interrupted = 130
+	exitInterrupted = 130
 )
 
 // coded is an error with an exit code.
@@ -52,36 +51,36 @@ func (e *coded) Error() string {
 // Unwrap returns the cause.
 func (e *coded) Unwrap() error { return e.cause }
 
-// New returns an error with an exit code and the text of its cause. If the cause is nil, nothing is
+// withCode returns an error with an exit code and the text of its cause. If the cause is nil, nothing is
 // printed: the report has the reason.
-func New(code int, cause error) error { return &coded{code, cause} }
+func withCode(code int, cause error) error { return &coded{code, cause} }
 
-// Usagef returns an error with the exit code Usage.
-func Usagef(format string, arguments ...any) error {
-	return New(Usage, fmt.Errorf(format, arguments...))
+// usagef returns an error with the exit code exitUsage.
+func usagef(format string, arguments ...any) error {
+	return withCode(exitUsage, fmt.Errorf(format, arguments...))
 }
 
-// Code returns the exit code for the error that a command returned.
-func Code(err error) int {
+// codeOf returns the exit code for the error that a command returned.
+func codeOf(err error) int {
 	var known *coded
 	switch {
 	case err == nil:
-		return Pass
+		return exitPass
 	case errors.As(err, &known):
 		return known.code
 	case errors.Is(err, engine.ErrUnknownName), len(scenario.Errors(err)) > 0,
 		errors.Is(err, binaries.ErrBadVersion), errors.Is(err, binaries.ErrUnsupportedVersion), errors.Is(err, binaries.ErrNoSuchVersion), errors.Is(err, binaries.ErrBadPlugin),
 		errors.Is(err, providers.ErrImageNeeded):
-		return Usage
+		return exitUsage
 	case errors.Is(err, engine.ErrNothingSelected):
-		return Nothing
+		return exitNothing
 	default:
-		return Infrastructure
+		return exitInfrastructure
 	}
 }
 
-// Print writes an error, one line for each cause. It replaces text that looks like a secret.
-func Print(w io.Writer, err error) {
+// printError writes an error, one line for each cause. It replaces text that looks like a secret.
+func printError(w io.Writer, err error) {
 	for _, cause := range causes(err) {
 		if text := strings.TrimSpace(redact.Text(cause.Error())); text != "" {
 			_, _ = fmt.Fprintf(w, "admissiontest: %s\n", strings.ReplaceAll(text, "\n", "\n  "))

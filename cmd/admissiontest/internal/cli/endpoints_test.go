@@ -1,4 +1,4 @@
-package flags
+package cli
 
 import (
 	"testing"
@@ -23,8 +23,8 @@ func TestEndpointTimeout(t *testing.T) {
 		2 * time.Minute: {"guard-system/one": {URL: "https://h", Timeout: 2 * time.Minute}, "guard-system/two": {Timeout: 2 * time.Minute}},
 	} {
 		t.Run(timeout.String(), func(t *testing.T) {
-			f := Endpoints{urls: []string{"guard-system/one=https://h"}, Timeout: timeout}
-			got, err := f.Parse(selected, nil)
+			f := endpointFlags{urls: []string{"guard-system/one=https://h"}, timeout: timeout}
+			got, err := f.parse(selected, nil)
 			if err != nil || len(got) != len(want) {
 				t.Errorf("%s: got %v, %v; want %v", timeout, got, err, want)
 			}

@@ -1,31 +1,33 @@
-package flags
+package cli
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
-// ReadKnownFailing reads the file of --known-failing: a YAML mapping from the name of a
+// readKnownFailing reads the file of --known-failing: a YAML mapping from the name of a
 // scenario, an area or a pattern to the reason. It returns the reasons by the names of
 // scenarios. Each error has file, line and column.
-func ReadKnownFailing(file string, all []scenario.Scenario) (map[string]string, error) {
+func readKnownFailing(file string, all []scenario.Scenario) (map[string]string, error) {
 	content, err := userfile.Read(file)
 	if err != nil {
-		return nil, exit.Usagef("--known-failing: %w", err)
+		return nil, usagef("--known-failing: %w", err)
 	}
 	parsed, err := parser.ParseBytes(content, 0)
 	if err != nil {
-		return nil, exit.Usagef("--known-failing: %s: %s", file, yaml.FormatError(err, false, false))
+		return nil, usagef("--known-failing: %s: %s", file, yaml.FormatError(err, false, false))
 	}
 	reasons := map[string]string{}
 	var errs []error
@@ -45,7 +47,7 @@ func ReadKnownFailing(file string, all []scenario.Scenario) (map[string]string, 
 		}
 	}
 	if len(errs) > 0 {
-		return nil, exit.New(exit.Usage, errors.Join(errs...))
+		return nil, withCode(exitUsage, errors.Join(errs...))
 	}
 	return reasons, nil
 }
@@ -72,4 +74,35 @@ func addKnownFailing(reasons map[string]string, file string, entry *ast.MappingV
 func wrongEntry(file string, node ast.Node, problem string) error {
 	position := node.GetToken().Position
 	return fmt.Errorf("--known-failing: %s:%d:%d: %s", file, position.Line, position.Column, problem)
+}
+
+// implementationKeys are the keys of --implementation.
+func implementationKeys() []string {
+	return []string{"organization", "project", "version", "url", "contact"}
+}
+
+// parseImplementation reads the values of --implementation, KEY=VALUE each. Contact can
+// occur several times.
+func parseImplementation(settings []string) (*framework.Implementation, error) {
+	if len(settings) == 0 {
+		return nil, nil //nolint:nilnil // the flag is not given
+	}
+	out := &framework.Implementation{}
+	fields := map[string]*string{"organization": &out.Organization, "project": &out.Project, "version": &out.Version, "url": &out.URL}
+	for _, setting := range settings {
+		key, value, ok := strings.Cut(setting, "=")
+		switch {
+		case !slices.Contains(implementationKeys(), key):
+			return nil, usagef("--implementation %q: want KEY=VALUE with one of the keys %s%s", setting, strings.Join(implementationKeys(), ", "), suggest.DidYouMean(key, implementationKeys()))
+		case !ok || value == "":
+			return nil, usagef("--implementation %q: want %s=VALUE", setting, key)
+		case key == "contact":
+			out.Contact = append(out.Contact, value)
+		case *fields[key] != "":
+			return nil, usagef("--implementation %q: %s is given twice", setting, key)
+		default:
+			*fields[key] = value
+		}
+	}
+	return out, nil
 }

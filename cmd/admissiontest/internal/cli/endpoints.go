@@ -1,4 +1,4 @@
-package flags
+package cli
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -17,28 +16,28 @@ import (
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
-// Endpoints are the flags that say where webhooks under test are called.
-type Endpoints struct {
+// endpointFlags say where webhooks under test are called.
+type endpointFlags struct {
 	urls, authorities []string
-	// Timeout is how long to wait for the first answer of each webhook under test. 0 means the default of framework.Endpoint.
-	Timeout time.Duration
-	// DefaultURL is the URL for Services without --endpoint. Empty means that there is none.
-	DefaultURL string
-	// DefaultCA has the certificates, in PEM, for loopback addresses without --endpoint-ca. If it is not
+	// timeout is how long to wait for the first answer of each webhook under test. 0 means the default of framework.Endpoint.
+	timeout time.Duration
+	// defaultURL is the URL for Services without --endpoint. Empty means that there is none.
+	defaultURL string
+	// defaultCA has the certificates, in PEM, for loopback addresses without --endpoint-ca. If it is not
 	// empty, the run waits until the webhooks at these addresses answer.
-	DefaultCA []byte
+	defaultCA []byte
 }
 
-// Add adds --endpoint and --endpoint-ca to a command.
-func (f *Endpoints) Add(command *cobra.Command) {
-	flags := command.Flags()
-	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL instead of the Service that the configuration of your webhook names")
-	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE or HOST:PORT=FILE: PEM certificates for each clientConfig that has that Service or URL, and no caBundle")
+// add adds --endpoint and --endpoint-ca to a command.
+func (f *endpointFlags) add(command *cobra.Command) {
+	set := command.Flags()
+	set.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL instead of the Service that the configuration of your webhook names")
+	set.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE or HOST:PORT=FILE: PEM certificates for each clientConfig that has that Service or URL, and no caBundle")
 }
 
-// Parse parses the flags. It returns an error for a Service or host that neither the selected scenarios
+// parse parses the flags. It returns an error for a Service or host that neither the selected scenarios
 // nor the installed manifests use.
-func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
+func (f *endpointFlags) parse(selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
 	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {
 		name, address, err := cutEndpoint("--endpoint", text, "NAMESPACE/NAME=https://HOST:PORT")
@@ -46,7 +45,7 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 			return nil, err
 		}
 		if endpoints[name].URL != "" {
-			return nil, exit.Usagef("--endpoint %s is given twice; want one URL for a Service", name)
+			return nil, usagef("--endpoint %s is given twice; want one URL for a Service", name)
 		}
 		endpoints[name] = framework.Endpoint{URL: address}
 	}
@@ -57,10 +56,10 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 		}
 		content, err := userfile.Read(file)
 		if err != nil {
-			return nil, exit.Usagef("--endpoint-ca %s: %w", name, err)
+			return nil, usagef("--endpoint-ca %s: %w", name, err)
 		}
 		if len(content) == 0 {
-			return nil, exit.Usagef("--endpoint-ca %s: %s is empty; want certificates in PEM", name, file)
+			return nil, usagef("--endpoint-ca %s: %s is empty; want certificates in PEM", name, file)
 		}
 		one := endpoints[name]
 		one.CABundle = append(one.CABundle, content...)
@@ -70,18 +69,18 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 	for _, name := range append(services, hosts...) {
 		one := endpoints[name]
 		if one.URL == "" && strings.Contains(name, "/") {
-			one.URL = f.DefaultURL
+			one.URL = f.defaultURL
 		}
 		if len(one.CABundle) == 0 && isLoopback(cmp.Or(one.URL, "https://"+name)) {
-			one.CABundle = f.DefaultCA
+			one.CABundle = f.defaultCA
 		}
-		one.Timeout = f.Timeout
+		one.Timeout = f.timeout
 		if one.URL != "" || one.Timeout != 0 && strings.Contains(name, "/") || one.CABundle != nil {
 			endpoints[name] = one
 		}
 	}
 	if err := engine.CheckEndpoints(selected, endpoints, manifests...); err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, usagef("%w", err)
 	}
 	return endpoints, nil
 }
@@ -104,7 +103,7 @@ func cutEndpoint(flag, text, form string) (name, value string, err error) {
 	host, port, err := net.SplitHostPort(name)
 	isHost := !named && err == nil && host != "" && port != "" && strings.Contains(form, "HOST:PORT=")
 	if !ok || !isService && !isHost || value == "" {
-		return "", "", exit.Usagef("%s %q: want %s", flag, text, form)
+		return "", "", usagef("%s %q: want %s", flag, text, form)
 	}
 	return name, value, nil
 }

@@ -1,53 +1,28 @@
-// Package htmltest has reports for tests of pages.
-package htmltest
+package browser
 
 import (
 	"fmt"
 	"strings"
+	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// hostile is text of a server that tries to get out of every place in a page.
-const hostile = "</script></style></textarea>-->\"'><script>hacked()</script><img src=x onerror=hacked()><style>*{display:none}</style>" +
-	"<svg/onload=hacked()>\u202ehidden\x00\x1b[31m\xff{{.}}`${hacked()}`"
-
-// Hostile returns a report in which every text is markup, and a script that calls hacked().
-func Hostile() report.Report {
-	r := report.New(framework.TargetInfo{Kind: hostile, ServerVersion: hostile, FeatureGates: map[string]bool{hostile: true}, Capabilities: []string{hostile}, Transport: hostile, Plugins: []string{hostile}})
-	r.Implementation = &framework.Implementation{Organization: hostile, URL: "javascript:hacked()", Contact: []string{hostile}}
-	r.Environment = &report.Environment{Admissiontest: hostile, Platform: hostile, Started: hostile}
-	r.Incomplete = hostile
-	r.NotSeen = []report.NotSeen{{Webhooks: []string{hostile}, Service: hostile}}
-	took := 1.5
-	for i, verdict := range framework.Verdicts() {
-		r.Outcomes = append(r.Outcomes, report.Outcome{
-			Name: fmt.Sprint(hostile, i), Area: hostile, Level: hostile, Verdict: verdict, Requirement: hostile,
-			Source:     []string{"javascript:hacked()", "data:text/html,<script>hacked()</script>", "https://example.com/" + hostile},
-			Behaviours: []string{hostile}, File: hostile, Line: 1, Reason: hostile, NotServed: hostile, Rerun: hostile,
-			Evidence: &report.Evidence{
-				Step: 1, Action: hostile, Response: hostile, RefusedBy: hostile, Details: hostile, Causes: []string{hostile}, Warnings: []string{hostile}, NotSeen: r.NotSeen,
-				Mismatches: []report.Mismatch{{Path: hostile, Expected: hostile, Actual: hostile}},
-				Decisions:  []report.Decision{{Subject: hostile, Effect: hostile, Text: hostile}},
-				Diffs:      []report.ObjectDiff{{Path: hostile, Lines: []string{hostile, "+" + hostile}}},
-				Timeline: []report.TimelineEntry{
-					{Phase: hostile, Webhook: hostile, Request: hostile, Answer: hostile, DurationMillis: &took, Patch: []report.PatchOperation{{Op: hostile, Path: hostile, Value: hostile}}},
-					{Phase: "mutating", Plugin: hostile, Summary: hostile},
-					{Phase: "validating", Plugin: hostile, Answer: hostile, Idle: true}, {Phase: "validating", Plugin: hostile, Answer: hostile, Idle: true},
-					{Phase: "audit", Summary: hostile},
-				},
-			},
-		})
+// hostile returns a report in which every text is markup, and a script that calls hacked().
+func hostile(t *testing.T) report.Report {
+	t.Helper()
+	r, err := report.Read("../../internal/report/html/testdata/hostile.json")
+	if err != nil {
+		t.Fatal(err)
 	}
-	r.Outcomes = append(r.Outcomes, report.Outcome{Name: "known", Verdict: framework.Fail, KnownFailing: hostile, Reason: hostile})
 	return r
 }
 
-// Sample returns a report of a run with a number of outcomes. Of twenty scenarios, one fails, one is
+// sample returns a report of a run with a number of outcomes. Of twenty scenarios, one fails, one is
 // unsupported, one is a known failure, and sometimes one is inconclusive or an error. The first failure
 // has a diff of 200 lines.
-func Sample(outcomes int) report.Report {
+func sample(outcomes int) report.Report {
 	r := report.New(framework.TargetInfo{
 		Kind: framework.TargetEnvtest, ServerVersion: "v1.36.3", Transport: framework.TransportURL,
 		FeatureGates: map[string]bool{"MutatingAdmissionPolicy": true, "AllAlpha": false}, Capabilities: framework.Capabilities(),
