@@ -14,13 +14,13 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"docs", "internal/cel"},
-		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
-		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/apiserver/binaries", "fakes/internal/store"},
+		{"docs", "internal/cel", "internal/owned"},
+		{"internal/processes", "hack/coverage/profile", "hack/workshop", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/userfile", "internal/kinds"},
+		{"internal/kubeapiserver/observe", "internal/object", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer"},
 		{"framework/internal/plugintrace", "internal/rule"},
 		{
-			"framework/hook", "internal/apiserver/client", "framework/envtest", "internal/program", "framework/kind",
+			"framework/hook", "internal/apiserver/client", "framework/envtest", "framework/kind",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},

@@ -16,7 +16,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -144,7 +143,7 @@ func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
 	r.number++
 	setup, err := execution.New(s, r.target, execution.Options{
 		Number: r.number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
-		Secrets: func() *redact.Set { return &redact.Set{} }, Results: r.options.Results,
+		Results: r.options.Results,
 	})
 	if err != nil {
 		r.finishAll([]scenario.Scenario{s}, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})

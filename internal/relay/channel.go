@@ -19,7 +19,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/minor"
-	"github.com/admissiontest/admissiontest/internal/pause"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
 
@@ -42,7 +42,7 @@ func (s *Service) hold(ctx context.Context, channel io.ReadWriteCloser) {
 		if ctx.Err() != nil {
 			return
 		}
-		limited, cancel := pause.WithTimeout(ctx, redialLimit)
+		limited, cancel := processes.WithTimeout(ctx, redialLimit)
 		opened, err := s.dialUntil(limited)
 		cancel()
 		if ctx.Err() != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
@@ -40,7 +39,7 @@ func (s *fakeSandbox) Install(_ context.Context, manifest map[string]any, _ map[
 
 // caseOn returns a case without a scenario on a sandbox.
 func caseOn(sandbox target.Sandbox) *Case {
-	return &Case{target: targettest.Target{Sandbox: sandbox}, sandbox: sandbox, shared: newShared(&redact.Set{})}
+	return &Case{target: targettest.Target{Sandbox: sandbox}, sandbox: sandbox, shared: newShared()}
 }
 
 // response returns a Result with a status.

@@ -16,7 +16,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
@@ -93,7 +92,7 @@ func TestMissingFields(t *testing.T) {
 		"of an object that is no kind": {schema.GroupVersionKind{Version: "v1", Kind: "Nothing"}, path{"any"}, notFound, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Case{target: described{documents: documents, err: one.err}, shared: newShared(&redact.Set{}), patience: time.Second}
+			c := &Case{target: described{documents: documents, err: one.err}, shared: newShared(), patience: time.Second}
 			c.Scenario.Spec.When = []scenario.Step{{
 				Create: map[string]any{"spec": map[string]any{"pruned": true}, "metadata": map[string]any{"spec": map[string]any{"label": "x"}}},
 				Then:   &scenario.Expectation{Object: map[string]any{"spec": map[string]any{"expected": nil}}},
@@ -118,7 +117,7 @@ func TestSchemaOfANewDefinition(t *testing.T) {
 		}
 		return documentOf("size", widget), nil
 	}}
-	c := &Case{target: late, shared: newShared(&redact.Set{}), patience: time.Second}
+	c := &Case{target: late, shared: newShared(), patience: time.Second}
 	c.Given = []map[string]any{{"kind": "CustomResourceDefinition", "spec": map[string]any{"group": widget.Group}}}
 	if got := c.missingField(t.Context(), schema.GroupVersion{}, widget, []any{"spec", "sze"}); got == nil {
 		t.Errorf("the field is not missing after %d reads; want the schema to be waited for", calls)
@@ -138,7 +137,7 @@ func (d lateDocument) Optional() target.Optional {
 // What an expectation assumes to exist is looked for where it was compared, and plugins are names.
 func TestVacuous(t *testing.T) {
 	t.Parallel()
-	c := &Case{target: described{err: apierrors.NewNotFound(schema.GroupResource{}, "openapi")}, shared: newShared(&redact.Set{}), path: "when[0]"}
+	c := &Case{target: described{err: apierrors.NewNotFound(schema.GroupResource{}, "openapi")}, shared: newShared(), path: "when[0]"}
 	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
 	result := framework.Result{Object: &unstructured.Unstructured{Object: object}, Audit: &framework.Audit{RequestObject: object}}
 	absent := map[string]any{"dta": nil}
@@ -188,7 +187,7 @@ func TestUnknownKind(t *testing.T) {
 		mistake bool
 	}{{errors.New("there is no kind ConfigMapp"), true}, {&framework.NotServedError{Name: "v1 ConfigMapp"}, false}} {
 		t.Run(fmt.Sprint(one.err), func(t *testing.T) {
-			c := &Case{target: unknownKind{err: one.err}, shared: newShared(&redact.Set{}), path: "when[0]"}
+			c := &Case{target: unknownKind{err: one.err}, shared: newShared(), path: "when[0]"}
 			failure := c.request(t.Context(), step)
 			waited := c.wait(t.Context(), scenario.Wait{ObjectReference: *step.Get})
 			if failure == nil || !errors.Is(failure.Err, one.err) || !errors.Is(waited, one.err) || expect.IsMistake(failure.Err) != one.mistake || expect.IsMistake(waited) != one.mistake {

@@ -10,7 +10,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
@@ -55,7 +54,7 @@ func TestMetrics(t *testing.T) {
 		"no metrics":  {targettest.Target{}, []any{}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Case{target: one.target, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
+			c := &Case{target: one.target, patience: 10 * time.Millisecond, shared: newShared()}
 			f := c.metrics(t.Context(), scenario.Metrics{Name: "m", Labels: of, Samples: one.want})
 			if got := f != nil && len(f.mismatches) > 0; got != one.mismatch {
 				t.Errorf("mismatch: got %t (%v); want %t", got, f, one.mismatch)
@@ -85,7 +84,7 @@ func TestUnknownMetrics(t *testing.T) {
 		"unknown label":         {samples, scenario.Metrics{Name: "m", Samples: []any{map[string]any{"labels": map[string]any{"tpe": nil}}}}, `no label "tpe"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Case{target: metered{samples: one.samples}, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
+			c := &Case{target: metered{samples: one.samples}, patience: 10 * time.Millisecond, shared: newShared()}
 			f := c.metrics(t.Context(), one.of)
 			switch {
 			case f == nil && one.says != "":
@@ -106,7 +105,7 @@ func TestSlowMetrics(t *testing.T) {
 		}
 		return []framework.Sample{{Value: 1}}, nil
 	}}
-	c := &Case{target: slow, patience: time.Millisecond, shared: newShared(&redact.Set{})}
+	c := &Case{target: slow, patience: time.Millisecond, shared: newShared()}
 	if f := c.metrics(t.Context(), scenario.Metrics{Name: "m", Samples: []any{map[string]any{"value": int64(1)}}}); f != nil {
 		t.Errorf("got %v %v; want a read that is not interrupted", f.Err, f.mismatches)
 	}
@@ -126,7 +125,7 @@ func TestLastReadOfMetrics(t *testing.T) {
 		}
 		return []framework.Sample{{Value: 1}}, nil
 	}}
-	c := &Case{target: slow, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
+	c := &Case{target: slow, patience: 10 * time.Millisecond, shared: newShared()}
 	step := scenario.Metrics{Name: "m", Samples: []any{map[string]any{"value": int64(1)}}}
 	if f := c.metrics(t.Context(), step); f != nil {
 		t.Errorf("got %v %v; want a second read", f.Err, f.mismatches)

@@ -45,7 +45,7 @@ func (c *Case) judgeRefuser(ctx context.Context, want *scenario.Expectation, req
 		return others, "" // a request that was not refused is among the others
 	}
 	got := c.refuser(result.Status)
-	all = append(others, expect.Refused(want, got, result.Status, c.secrets)...)
+	all = append(others, expect.Refused(want, got, result.Status)...)
 	if want.RefusedBy != nil && got == (expect.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *want.RefusedBy, request, result) {
 		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
@@ -110,7 +109,7 @@ func TestDeadRules(t *testing.T) {
 		t.Run(strings.Join(one.rules, "; "), func(t *testing.T) {
 			for shipped, want := range map[bool]string{false: one.scenario, true: one.shipped} {
 				for _, list := range []string{"resourceRules", "excludeResourceRules"} {
-					c := &Case{target: serving{}, shared: newShared(&redact.Set{})}
+					c := &Case{target: serving{}, shared: newShared()}
 					c.Scenario.Spec.When = []scenario.Step{{Install: []map[string]any{
 						{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": map[string]any{"group": "later.example.com"}},
 					}}}
@@ -157,7 +156,7 @@ func TestRulesForKindsOfSteps(t *testing.T) {
 		"misspelt, beside what is unserved": {"- v1 configmap", []map[string]any{gadget}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Case{target: unserved{serving{targettest.Target{Sandbox: &fakeSandbox{}}}}, shared: newShared(&redact.Set{}), Given: []map[string]any{policyOf("resourceRules", test.rule)}}
+			c := &Case{target: unserved{serving{targettest.Target{Sandbox: &fakeSandbox{}}}}, shared: newShared(), Given: []map[string]any{policyOf("resourceRules", test.rule)}}
 			for _, step := range test.steps {
 				c.Scenario.Spec.When = append(c.Scenario.Spec.When, scenario.Step{Create: step})
 			}
@@ -175,7 +174,7 @@ func TestDeadRulesOfWebhooks(t *testing.T) {
 	for _, name := range []string{"first", "meant", "last"} {
 		webhooks = append(webhooks, map[string]any{"name": name, "rules": []any{ruleOf("- v1 configmap")}})
 	}
-	c := &Case{target: serving{}, shared: newShared(&redact.Set{})}
+	c := &Case{target: serving{}, shared: newShared()}
 	c.Scenario.Spec.MatchesNothing = []string{"meant", "p"}
 	given := []map[string]any{
 		{"apiVersion": "v1", "kind": "ConfigMap"}, policyOf("resourceRules", "- v1 configmap"),

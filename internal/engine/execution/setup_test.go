@@ -7,7 +7,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
@@ -26,9 +25,7 @@ func TestCasesOfASetup(t *testing.T) {
 	create := func(name string) scenario.Step {
 		return scenario.Step{As: &framework.User{Name: "jane"}, Create: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
 	}
-	setup, err := New(policyTest(nil, map[string]scenario.Step{"a": create("x"), "b": create("y")}), targettest.Target{}, Options{
-		Secrets: func() *redact.Set { return &redact.Set{} },
-	})
+	setup, err := New(policyTest(nil, map[string]scenario.Step{"a": create("x"), "b": create("y")}), targettest.Target{}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +50,7 @@ func TestCasesOfASetup(t *testing.T) {
 	check(setup.Cases[0], "x")
 	check(setup.Cases[1], "y")
 	first, second := setup.Cases[0], setup.Cases[1]
-	if first.ID != second.ID || first.shared == second.shared || first.secrets == second.secrets {
+	if first.ID != second.ID || first.shared == second.shared {
 		t.Errorf("the cases have the IDs %s and %s, and share their state: %t", first.ID, second.ID, first.shared == second.shared)
 	}
 	setup.Keep(func(c *Case) bool { return c != first })

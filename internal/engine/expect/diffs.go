@@ -5,6 +5,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -37,7 +38,7 @@ func (o Options) diffs(objects []Object) []report.ObjectDiff {
 func (o Options) shown(value any) any {
 	switch value := value.(type) {
 	case string:
-		return o.Secrets.Text(value)
+		return redact.Text(value)
 	case []any:
 		out := make([]any, len(value))
 		for i, item := range value {
@@ -47,7 +48,7 @@ func (o Options) shown(value any) any {
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for key, item := range value {
-			out[o.Secrets.Text(key)] = o.shown(item)
+			out[redact.Text(key)] = o.shown(item)
 		}
 		return out
 	default:
@@ -61,7 +62,7 @@ const operationLimit = 20
 // patchOf returns the operations of the patch that a webhook answered, and the number of those that
 // are left out. They do not show the values of secrets.
 func (o Options) patchOf(call framework.Call) (operations []report.PatchOperation, more int) {
-	m, seen := o.Secrets.Matcher(), o.Secrets.Fields(map[string]any{"request": call.Request(), "response": call.Response})
+	m, seen := redact.Matcher(), redact.Fields(map[string]any{"request": call.Request(), "response": call.Response})
 	response, _ := seen["response"].(map[string]any)
 	patch, _ := response["patch"].([]any)
 	for i, item := range patch {

@@ -19,12 +19,12 @@ type Object struct {
 
 // Objects returns the object in the response and the requests, reviews and responses of calls that
 // have a mismatch. It only finds the requests, reviews and responses of calls that are expected in order.
-// It leaves out what package redact hides, unless secrets is nil.
-func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mismatch, secrets *redact.Set) []Object {
+// It leaves out what package redact hides.
+func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mismatch) []Object {
 	if expect == nil || len(mismatches) == 0 {
 		return nil
 	}
-	c := compare(secrets)
+	c := compare()
 	var all []Object
 	add := func(path string, expected, actual any) {
 		for _, one := range mismatches {
@@ -35,7 +35,7 @@ func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mi
 		}
 	}
 	if fields := got.Fields(); fields != nil {
-		add("object", c.expected(expect.Object, fields), secrets.Fields(fields))
+		add("object", c.expected(expect.Object, fields), redact.Fields(fields))
 	}
 	var webhooks framework.Trace
 	for _, call := range got.Trace {
@@ -50,10 +50,10 @@ func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mi
 		if i == len(webhooks) || webhooks[i].Webhook != call.Webhook {
 			break
 		}
-		if secrets != nil && redact.HoldsSecrets(webhooks[i].Request()) {
+		if redact.HoldsSecrets(webhooks[i].Request()) {
 			continue // an expectation does not say that it has such values
 		}
-		seen, expected := c.viewOf(webhooks[i]), secrets.Fields(map[string]any{"request": call.Request, "review": call.Review, "response": call.Response})
+		seen, expected := c.viewOf(webhooks[i]), redact.Fields(map[string]any{"request": call.Request, "review": call.Review, "response": call.Response})
 		for _, name := range []string{"request", "review", "response"} {
 			if want, _ := expected[name].(map[string]any); len(want) > 0 && seen[name] != nil {
 				add(match.Key(match.Index("calls", i), name), want, seen[name])
@@ -67,13 +67,13 @@ func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mi
 // be known from the object only.
 func (c comparison) expected(expect, object map[string]any) map[string]any {
 	if expect == nil || expect["kind"] != nil {
-		return c.secrets.Fields(expect)
+		return redact.Fields(expect)
 	}
 	copied := map[string]any{"kind": object["kind"]}
 	for key, value := range expect {
 		copied[key] = value
 	}
-	hidden := c.secrets.Fields(copied)
+	hidden := redact.Fields(copied)
 	delete(hidden, "kind")
 	return hidden
 }

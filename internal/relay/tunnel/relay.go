@@ -10,7 +10,7 @@ import (
 
 	"github.com/libp2p/go-yamux/v5"
 
-	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // Options configure a Relay.
@@ -35,7 +35,7 @@ type Options struct {
 type Relay struct {
 	options Options
 	// visitors limits the connections to the ports, and channels those to control.
-	visitors, channels *port.Limit
+	visitors, channels *processes.Limit
 
 	control net.Listener
 	health  net.Listener
@@ -56,7 +56,7 @@ func Listen(options Options) (*Relay, error) {
 	if options.Hold == 0 {
 		options.Hold = 5 * time.Second
 	}
-	r := &Relay{options: options, visitors: port.NewLimit(port.Most), channels: port.NewLimit(port.Few), changed: make(chan struct{})}
+	r := &Relay{options: options, visitors: processes.NewLimit(processes.MostConnections), channels: processes.NewLimit(processes.FewConnections), changed: make(chan struct{})}
 	if err := r.listen(); err != nil {
 		r.close()
 		return nil, err
@@ -105,7 +105,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer cancel(nil)
 	failed := make(chan error, 1)
 	var loops sync.WaitGroup
-	loop := func(listener net.Listener, each func(*port.Conn)) {
+	loop := func(listener net.Listener, each func(*processes.Conn)) {
 		loops.Go(func() {
 			if err := accept(listener, each); ctx.Err() == nil {
 				select {
@@ -117,12 +117,12 @@ func (r *Relay) Run(ctx context.Context) error {
 		})
 	}
 	tracked := newTracker()
-	loop(r.control, func(channel *port.Conn) { tracked.Go(func() { r.take(channel, tracked) }) })
+	loop(r.control, func(channel *processes.Conn) { tracked.Go(func() { r.take(channel, tracked) }) })
 	if r.health != nil {
-		loop(r.health, func(probe *port.Conn) { _ = probe.Close() })
+		loop(r.health, func(probe *processes.Conn) { _ = probe.Close() })
 	}
 	for _, listener := range r.ports {
-		loop(listener, func(connection *port.Conn) { tracked.Go(func() { r.carry(ctx, connection, tracked) }) })
+		loop(listener, func(connection *processes.Conn) { tracked.Go(func() { r.carry(ctx, connection, tracked) }) })
 	}
 	<-ctx.Done()
 	r.close()
@@ -138,18 +138,18 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 // accept calls each with each connection until the listener is closed.
-func accept(listener net.Listener, each func(*port.Conn)) error {
+func accept(listener net.Listener, each func(*processes.Conn)) error {
 	for {
 		connection, err := listener.Accept()
 		if err != nil {
 			return fmt.Errorf("accept at %s: %w", listener.Addr(), err)
 		}
-		each(connection.(*port.Conn)) //nolint:forcetypeassert // it is a listener of a Limit
+		each(connection.(*processes.Conn)) //nolint:forcetypeassert // it is a listener of a Limit
 	}
 }
 
 // take makes a connection the channel, if it sends the token.
-func (r *Relay) take(channel *port.Conn, tracked *tracker) {
+func (r *Relay) take(channel *processes.Conn, tracked *tracker) {
 	if !tracked.add(channel.TCPConn) {
 		return
 	}
@@ -169,7 +169,7 @@ func (r *Relay) take(channel *port.Conn, tracked *tracker) {
 
 // welcome answers a channel and makes it the current one. Both happen under one lock, so that
 // the channel that is answered last is the current one.
-func (r *Relay) welcome(channel *port.Conn) (*yamux.Session, error) {
+func (r *Relay) welcome(channel *processes.Conn) (*yamux.Session, error) {
 	r.welcoming.Lock()
 	defer r.welcoming.Unlock()
 	if err := admit(channel); err != nil {
@@ -229,7 +229,7 @@ func (r *Relay) open(ctx context.Context) (net.Conn, error) {
 }
 
 // carry forwards one connection to the other end of the channel.
-func (r *Relay) carry(ctx context.Context, connection *port.Conn, tracked *tracker) {
+func (r *Relay) carry(ctx context.Context, connection *processes.Conn, tracked *tracker) {
 	if !tracked.add(connection.TCPConn) {
 		return
 	}

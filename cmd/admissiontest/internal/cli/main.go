@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/admissiontest/admissiontest/internal/console"
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -145,7 +145,7 @@ func untilInterrupted[T any](ctx context.Context, do func() (T, error)) (T, erro
 		value T
 		err   error
 	}
-	all, done := goroutines.UntilDone(ctx, endGrace, func() result {
+	all, done := processes.UntilDone(ctx, endGrace, func() result {
 		value, err := do()
 		return result{value, err}
 	})

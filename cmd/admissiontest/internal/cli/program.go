@@ -17,8 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/guard"
-	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -51,7 +50,7 @@ type userProgram struct {
 	// end ends the run.
 	end context.CancelCauseFunc
 
-	running *program.Program
+	running *processes.Program
 
 	// certificates are the files of the folder {cert-dir}, valid for names.
 	certificates map[string][]byte
@@ -103,7 +102,7 @@ func (p *userProgram) Check(selected []scenario.Scenario, skip map[string]string
 	if len(p.Command) == 0 {
 		return nil
 	}
-	if _, err := program.Find(p.Command[0]); err != nil {
+	if _, err := processes.FindProgram(p.Command[0]); err != nil {
 		return usagef("%w", err)
 	}
 	for _, one := range scenario.Cases(selected) {
@@ -128,7 +127,7 @@ func (p *userProgram) OpenLog(dir string) (func() error, error) {
 	if err != nil {
 		return nil, usagef("--report: %w", err)
 	}
-	log := &guard.Log{First: logSize, Last: logSize, To: file}
+	log := &processes.Log{First: logSize, Last: logSize, To: file}
 	p.log = log
 	return func() error {
 		if err := errors.Join(log.Finish(), file.Close()); err != nil {
@@ -180,7 +179,7 @@ type programTarget struct {
 func (t programTarget) start() (err error) {
 	p := t.program
 	p.Progress("starting " + strings.Join(p.Command, " "))
-	p.running, err = program.Start(program.Options{
+	p.running, err = processes.StartProgram(processes.ProgramOptions{
 		Command: p.Command, KubeConfig: t.Optional().KubeConfig, Certificates: p.certificates, Log: p.log,
 		Ended: func(reason error) { p.end(&endedError{redact.Text(reason.Error())}) },
 	})

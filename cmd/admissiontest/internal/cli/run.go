@@ -19,7 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/policymutants"
-	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -67,7 +67,7 @@ also accepts the names of the cases of a PolicyTest.
 PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
 administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
 the end. Without --endpoint it is called at ` + programURL + `. In its arguments,
-` + program.CertDirPlaceholder + ` is a folder with a certificate that the API server trusts: tls.crt and tls.key.`,
+` + processes.CertDirPlaceholder + ` is a folder with a certificate that the API server trusts: tls.crt and tls.key.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
   admissiontest run my-scenarios/ --only 'owner.*'   # your own, by name

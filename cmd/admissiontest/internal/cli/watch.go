@@ -14,7 +14,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -301,7 +301,7 @@ func (w *watchLoop) programFile() string {
 	if len(w.flags.program.Command) == 0 {
 		return ""
 	}
-	path, err := program.Find(w.flags.program.Command[0])
+	path, err := processes.FindProgram(w.flags.program.Command[0])
 	if err != nil {
 		return w.flags.program.Command[0]
 	}

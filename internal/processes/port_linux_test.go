@@ -1,4 +1,4 @@
-package port
+package processes
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 // A port is reserved until it is released. Only a listener of this user that shares it can listen on it.
 func TestReserve(t *testing.T) {
-	number, release, err := Reserve(net.IPv4(127, 0, 0, 1))
+	number, release, err := ReservePort(net.IPv4(127, 0, 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,4 @@
-// Package guard starts programs that do not outlive this process, whatever ends it.
-//
-// # Not promised
-//
-// A process that leaves its process group outlives this one.
-package guard
+package processes
 
 import (
 	"context"
@@ -11,7 +6,7 @@ import (
 	"os/exec"
 )
 
-// Shell runs the script of a Command. Every POSIX system has it at this path.
+// Shell runs the script of a Guarded command. Every POSIX system has it at this path.
 const Shell = "/bin/sh"
 
 // script starts a program so that it is killed when this process ends. The shell starts a guard
@@ -26,8 +21,8 @@ const script = `folder=$1; shift
 (trap "" HUP INT QUIT TERM; read -r line <&3; [ -z "$folder" ] || rm -rf -- "$folder"; kill -s KILL 0) </dev/null >/dev/null 2>&1 &
 exec "$@" 3<&-`
 
-// Options configure a Command. Life and Path are required.
-type Options struct {
+// GuardOptions configure a Guarded command. Life and Path are required.
+type GuardOptions struct {
 	// Life is the read end of a pipe. The program is killed when the write end is closed, which
 	// no other process must have.
 	Life *os.File
@@ -38,9 +33,9 @@ type Options struct {
 	Arguments []string
 }
 
-// Command returns the command of a program that is killed, with all of its process group, when
+// Guarded returns the command of a program that is killed, with all of its process group, when
 // this process ends. It is not started.
-func Command(options Options) *exec.Cmd {
+func Guarded(options GuardOptions) *exec.Cmd {
 	arguments := append([]string{"-c", script, Shell, options.Folder, options.Path}, options.Arguments...)
 	command := exec.CommandContext(context.Background(), Shell, arguments...)
 	command.ExtraFiles = []*os.File{options.Life}

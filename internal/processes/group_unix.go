@@ -1,6 +1,6 @@
 //go:build unix
 
-package guard
+package processes
 
 import (
 	"os"
@@ -12,10 +12,10 @@ import (
 // session would be one more, but Linux schedules sessions separately, and starts get slower.)
 func Detach(command *exec.Cmd) { command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// Terminate sends SIGTERM to the process group of a Command. The guard is in the group and ignores
+// Terminate sends SIGTERM to the process group of a Guarded command. The guard is in the group and ignores
 // the signal, so the group exists until the pipe is closed.
 func Terminate(process *os.Process) error { return syscall.Kill(-process.Pid, syscall.SIGTERM) }
 
-// Kill sends SIGKILL to the process group of a Command, the guard included. The pipe must still
+// Kill sends SIGKILL to the process group of a Guarded command, the guard included. The pipe must still
 // be open.
 func Kill(process *os.Process) error { return syscall.Kill(-process.Pid, syscall.SIGKILL) }

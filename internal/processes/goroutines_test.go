@@ -1,4 +1,4 @@
-package goroutines_test
+package processes_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // blocked closes running, and waits until end is closed.
@@ -16,7 +16,7 @@ func blocked(running chan<- struct{}, end <-chan struct{}) {
 }
 
 func TestLabelFindsItsOwnGoroutines(t *testing.T) {
-	label, other := goroutines.NewLabel(), goroutines.NewLabel()
+	label, other := processes.NewLabel(), processes.NewLabel()
 	running, end := make(chan struct{}), make(chan struct{})
 	label.Do(func() { go blocked(running, end) })
 	<-running
@@ -36,7 +36,7 @@ func TestLabelFindsItsOwnGoroutines(t *testing.T) {
 }
 
 func TestSetEndsWithUnset(t *testing.T) {
-	label := goroutines.NewLabel()
+	label := processes.NewLabel()
 	unset := label.Set(t.Context())
 	if len(label.Running()) != 1 {
 		t.Error("this goroutine has the label and was not found")
@@ -49,7 +49,7 @@ func TestSetEndsWithUnset(t *testing.T) {
 
 func TestWaitUntilGoneCallsAgain(t *testing.T) {
 	calls := 0
-	left := goroutines.WaitUntilGone(t.Context(), func() []string {
+	left := processes.WaitUntilGone(t.Context(), func() []string {
 		calls++
 		return []string{"one", "two"}[min(calls-1, 2):]
 	})
@@ -62,7 +62,7 @@ func TestWaitUntilGoneCallsAgain(t *testing.T) {
 func TestWaitUntilGoneLooksLast(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	left := goroutines.WaitUntilGone(ctx, func() []string {
+	left := processes.WaitUntilGone(ctx, func() []string {
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -1,16 +1,4 @@
-// Package goroutines finds the goroutines that a piece of code started. [UntilDone] starts one that may be left.
-//
-//	label := goroutines.NewLabel()
-//	label.Do(start)
-//	left := label.WaitUntilGone(ctx)
-//
-// A new goroutine inherits the profiler labels of the goroutine that started it. Other
-// tests of the same process therefore do not disturb the result.
-//
-// # Not promised
-//
-// A goroutine that replaces its own profiler labels is not found.
-package goroutines
+package processes
 
 import (
 	"bytes"

@@ -1,11 +1,4 @@
-// Package program runs the program of a webhook under test beside a run: "admissiontest run
-// scenarios/ -- ./my-webhook".
-//
-// # Promise
-//
-// The program and the processes of its group end with [Program.Stop], and also when this process
-// ends, even by SIGKILL. So do the kubeconfig file and the certificates that it gets.
-package program
+package processes
 
 import (
 	"context"
@@ -18,9 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/guard"
 	"github.com/admissiontest/admissiontest/internal/owned"
-	"github.com/admissiontest/admissiontest/internal/pause"
 )
 
 // The limits of the end of a program.
@@ -38,14 +29,14 @@ const (
 	logLines = 30
 )
 
-// How a program gets the folder with Options.Certificates.
+// How a program gets the folder with ProgramOptions.Certificates.
 const (
 	CertDirPlaceholder = "{cert-dir}"
 	CertDirVariable    = "ADMISSIONTEST_CERT_DIR"
 )
 
-// Options configure a Program. Command is required.
-type Options struct {
+// ProgramOptions configure a Program. Command is required.
+type ProgramOptions struct {
 	// Command is the program and its arguments.
 	Command []string
 	// KubeConfig is the content of a kubeconfig file. The program gets its path in KUBECONFIG.
@@ -64,17 +55,17 @@ type Options struct {
 
 // Program is a running program.
 type Program struct {
-	options    Options
+	options    ProgramOptions
 	command    *exec.Cmd
 	folder     string
 	life, hold *os.File // the read and the write end of the pipe of this process
-	log        guard.Log
+	log        Log
 	stopping   chan struct{} // closed when Stop begins
-	ended      chan struct{} // closed when the program ended, after the call of Options.Ended
+	ended      chan struct{} // closed when the program ended, after the call of ProgramOptions.Ended
 }
 
-// Find returns the path of a program. The error says what to do.
-func Find(name string) (string, error) {
+// FindProgram returns the path of a program. The error says what to do.
+func FindProgram(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
 	case errors.Is(err, exec.ErrNotFound) && !strings.Contains(name, "/"):
@@ -87,10 +78,10 @@ func Find(name string) (string, error) {
 	return path, nil
 }
 
-// Start starts a program in its own process group. Its environment is that of this process, with
+// StartProgram starts a program in its own process group. Its environment is that of this process, with
 // another KUBECONFIG, and CertDirVariable.
-func Start(options Options) (*Program, error) {
-	p := &Program{options: options, log: guard.Log{Last: logSize}, stopping: make(chan struct{}), ended: make(chan struct{})}
+func StartProgram(options ProgramOptions) (*Program, error) {
+	p := &Program{options: options, log: Log{Last: logSize}, stopping: make(chan struct{}), ended: make(chan struct{})}
 	if err := p.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", options.Command[0], err), p.release())
 	}
@@ -99,7 +90,7 @@ func Start(options Options) (*Program, error) {
 }
 
 func (p *Program) start() error {
-	path, err := Find(p.options.Command[0])
+	path, err := FindProgram(p.options.Command[0])
 	if err != nil {
 		return err
 	}
@@ -126,7 +117,7 @@ func (p *Program) start() error {
 	if p.life, p.hold, err = os.Pipe(); err != nil {
 		return err
 	}
-	p.command = guard.Command(guard.Options{Life: p.life, Folder: p.folder, Path: path, Arguments: arguments})
+	p.command = Guarded(GuardOptions{Life: p.life, Folder: p.folder, Path: path, Arguments: arguments})
 	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, CertDirVariable+"="+certificates)
 	p.command.WaitDelay = outputLimit
 	output := io.Writer(&p.log)
@@ -177,17 +168,17 @@ func (p *Program) Stop() (killed bool, err error) {
 	select {
 	case <-p.ended:
 	default:
-		err = guard.Terminate(p.command.Process)
+		err = Terminate(p.command.Process)
 		limit := p.options.grace
 		if limit == 0 {
 			limit = grace
 		}
-		limited, cancel := pause.WithTimeout(context.Background(), limit)
+		limited, cancel := WithTimeout(context.Background(), limit)
 		defer cancel()
 		p.WaitUntilEnded(limited)
 		killed = limited.Err() != nil
 	}
-	_ = guard.Kill(p.command.Process) // it fails if no process of the group is left
+	_ = Kill(p.command.Process) // it fails if no process of the group is left
 	<-p.ended
 	if err = errors.Join(err, p.release()); err != nil {
 		return killed, fmt.Errorf("stop %s: %w", p.options.Command[0], err)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package program
+package processes
 
 import (
 	"bytes"
@@ -67,7 +67,7 @@ func run(t *testing.T, grace time.Duration, script string) *started {
 	t.Setenv("TMPDIR", t.TempDir())
 	s := &started{out: &lines{more: make(chan struct{}, 1)}, ended: make(chan error, 1)}
 	var err error
-	s.Program, err = Start(Options{
+	s.Program, err = StartProgram(ProgramOptions{
 		Command: []string{"sh", "-c", script, "sh", "a b", "", "--in={cert-dir}/tls.key"}, KubeConfig: []byte("content"),
 		Certificates: map[string][]byte{"tls.key": []byte("secret")}, Log: s.out, Ended: func(err error) { s.ended <- err }, grace: grace,
 	})
@@ -186,13 +186,13 @@ func TestFind(t *testing.T) {
 		"./run/none": `program "./run/none" cannot be run: stat ./run/none: not a directory`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Find(name)
+			_, err := FindProgram(name)
 			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 				t.Errorf("got %v, want %s", err, want)
 			}
 		})
 	}
-	if _, err := Start(Options{Command: []string{"./none"}}); err == nil || !strings.Contains(err.Error(), `start ./none: program "./none" cannot be run`) {
+	if _, err := StartProgram(ProgramOptions{Command: []string{"./none"}}); err == nil || !strings.Contains(err.Error(), `start ./none: program "./none" cannot be run`) {
 		t.Errorf("Start: got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package port
+package processes
 
 import (
 	"errors"
@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve reserves a TCP port of an IP address until release is called. The socket is bound and does not listen, so
+// ReservePort reserves a TCP port of an IP address until release is called. The socket is bound and does not listen, so
 // connections are refused, and no other process can get the port. kube-apiserver can listen on it with
 // --permit-port-sharing (SO_REUSEPORT): Linux only allows that to the same user.
-func Reserve(ip net.IP) (port int, release func() error, err error) {
+func ReservePort(ip net.IP) (port int, release func() error, err error) {
 	family, address := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Addr: [16]byte(ip.To16())})
 	if v4 := ip.To4(); v4 != nil {
 		family, address = unix.AF_INET, &unix.SockaddrInet4{Addr: [4]byte(v4)}

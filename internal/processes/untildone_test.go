@@ -1,4 +1,4 @@
-package goroutines_test
+package processes_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 func TestUntilDone(t *testing.T) {
@@ -26,7 +26,7 @@ func TestUntilDone(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), test.until)
 				defer cancel()
 				began, stopped := time.Now(), make(chan struct{})
-				value, done := goroutines.UntilDone(ctx, test.grace, func() string {
+				value, done := processes.UntilDone(ctx, test.grace, func() string {
 					defer close(stopped)
 					<-time.NewTimer(test.took).C
 					return "value"
@@ -46,6 +46,6 @@ func TestUntilDonePanics(t *testing.T) {
 			t.Errorf("recovered %v, want the panic of the function", p)
 		}
 	}()
-	goroutines.UntilDone(t.Context(), 0, func() string { panic("mine") })
+	processes.UntilDone(t.Context(), 0, func() string { panic("mine") })
 	t.Error("it returned")
 }

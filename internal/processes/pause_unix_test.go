@@ -1,6 +1,6 @@
 //go:build unix
 
-package pause
+package processes
 
 import (
 	"context"

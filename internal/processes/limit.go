@@ -1,6 +1,4 @@
-// Package port has what this process listens on: [Reserve] reserves a port for a server that starts later, and
-// [Limit] limits the number of open connections.
-package port
+package processes
 
 import (
 	"context"
@@ -12,10 +10,10 @@ import (
 )
 
 const (
-	// Most is the limit for an API server that calls many webhooks at the same time.
-	Most = 10000
-	// Few is the limit for a client with a few connections.
-	Few = 50
+	// MostConnections is the limit for an API server that calls many webhooks at the same time.
+	MostConnections = 10000
+	// FewConnections is the limit for a client with a few connections.
+	FewConnections = 50
 	// defaultFiles is how many files this process can open if that is not known.
 	defaultFiles = 1024
 )

@@ -1,16 +1,4 @@
-// Package pause is about pauses of this process: it was stopped (SIGSTOP, a debugger), its container was
-// frozen, or the machine slept. Clocks go on meanwhile, so limits of time end although nothing is wrong, and
-// API servers do not wait for the Hooks.
-//
-// # Promise
-//
-// A limit of [WithTimeout] does not end because of a pause, and a [Watch] notices each pause that is longer
-// than [Shortest].
-//
-// # Not promised
-//
-// A process that runs again does not run at once: a machine that has too much to do is like a short pause.
-package pause
+package processes
 
 import (
 	"context"
@@ -18,21 +6,21 @@ import (
 	"time"
 )
 
-// Shortest is the shortest time without running that is a pause.
-const Shortest = 2 * time.Second
+// ShortestPause is the shortest time without running that is a pause.
+const ShortestPause = 2 * time.Second
 
-// Watch notices pauses. Use Start.
-type Watch struct {
+// PauseWatch notices pauses. Use WatchPauses.
+type PauseWatch struct {
 	mu sync.Mutex
 	// seen is when the process was last seen to run, and ended the end of the last pause.
 	seen, ended time.Time
 }
 
-// Start returns a Watch that notices pauses until the context is done.
-func Start(ctx context.Context) *Watch {
-	w := &Watch{seen: time.Now()}
+// WatchPauses returns a Watch that notices pauses until the context is done.
+func WatchPauses(ctx context.Context) *PauseWatch {
+	w := &PauseWatch{seen: time.Now()}
 	go func() {
-		ticker := time.NewTicker(Shortest / 4)
+		ticker := time.NewTicker(ShortestPause / 4)
 		defer ticker.Stop()
 		for {
 			select {
@@ -47,12 +35,12 @@ func Start(ctx context.Context) *Watch {
 }
 
 // Since reports whether a pause ended after a time.
-func (w *Watch) Since(begin time.Time) bool {
+func (w *PauseWatch) Since(begin time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
 	// The monotonic clock can stop while a machine sleeps, and the other one can be set back.
-	if max(now.Sub(w.seen), now.Round(0).Sub(w.seen.Round(0))) > Shortest {
+	if max(now.Sub(w.seen), now.Round(0).Sub(w.seen.Round(0))) > ShortestPause {
 		w.ended = now
 	}
 	w.seen = now

@@ -1,15 +1,15 @@
 //go:build !linux
 
-package port
+package processes
 
 import (
 	"fmt"
 	"net"
 )
 
-// Reserve returns a TCP port of an IP address that was free. (Elsewhere than on Linux,
+// ReservePort returns a TCP port of an IP address that was free. (Elsewhere than on Linux,
 // a socket that is bound and does not listen can get the connections of one that listens.)
-func Reserve(ip net.IP) (port int, release func() error, err error) {
+func ReservePort(ip net.IP) (port int, release func() error, err error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
 	if err != nil {
 		return 0, nil, fmt.Errorf("find a free port of %s: %w", ip, err)
