@@ -109,7 +109,7 @@ func TestCauses(t *testing.T) {
 			if test.final != "" {
 				step.Result.Status.Code, step.Result.Object = 201, object(test.final)
 				step.Expect = &scenario.Expectation{Object: object(test.expect).Object}
-				step.Mismatches = Judge(step.Expect, step.Result, nil)
+				step.Mismatches = Judge(step.Expect, step.Result)
 			}
 			options := Options{Explain: func(context.Context, framework.Request, framework.Result) ([]reach.Finding, error) {
 				var all []reach.Finding

@@ -41,7 +41,7 @@ func TestFilesOfFlags(t *testing.T) {
 				{"run", "order", "--target", "kubeconfig", "--kubeconfig", authority},
 				{"run", "order", "--install", file},
 				{"explain", file},
-				{"report", "diff", file, file},
+				{"report", "matrix", file, file},
 			} {
 				t.Run(strings.ReplaceAll(strings.Join(args, " "), dir, ""), func(t *testing.T) {
 					got := onCatalogue(t.Context(), args...)

@@ -30,26 +30,3 @@ func TestImage(t *testing.T) {
 		t.Errorf("got %q, want the tag", named.stdout)
 	}
 }
-
-func TestImageErrors(t *testing.T) {
-	for name, test := range map[string]struct {
-		args []string
-		code int
-		says string
-	}{
-		"nowhere":     {nil, exitUsage, "want --push REFERENCE, --tarball FILE, or both"},
-		"argument":    {[]string{"x"}, exitUsage, "takes no arguments; got x"},
-		"platform":    {[]string{"--tarball", "x", "--platform", "windows/amd64"}, exitUsage, `--platform "windows/amd64": want one of linux/amd64`},
-		"tag alone":   {[]string{"--push", "x", "--tag", "y"}, exitUsage, "--tag needs --tarball"},
-		"no folder":   {[]string{"--tarball", filepath.Join(t.TempDir(), "none", "x.tar")}, exitInfrastructure, "write tarball"},
-		"no registry": {[]string{"--push", "localhost:1/hooks:v1"}, exitInfrastructure, "push image to localhost:1/hooks:v1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := execute(t.Context(), nil, append([]string{"image"}, test.args...)...)
-			got.check(t, test.code)
-			if !strings.Contains(got.stderr, test.says) || got.stdout != "" {
-				t.Errorf("got %q and %q, want %q", got.stdout, got.stderr, test.says)
-			}
-		})
-	}
-}
