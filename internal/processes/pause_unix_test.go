@@ -29,7 +29,7 @@ func stop(t *testing.T) {
 
 // A pause is noticed, also before the next tick, and does not count in a limit.
 func TestPause(t *testing.T) {
-	watch, began := Start(t.Context()), time.Now()
+	watch, began := WatchPauses(t.Context()), time.Now()
 	limited, cancel := WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if watch.Since(began) {

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/mod/modfile"
-
-	"github.com/admissiontest/admissiontest/internal/gomodule"
 )
 
 // Build compiles the programs from Go modules into the cache, unless the cache has them. On
@@ -112,11 +110,11 @@ func (t *toolchain) compile(ctx context.Context, p program, to dirs, packages in
 
 // download downloads the module of a program and returns its go.mod.
 func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfile.File, error) {
-	empty, err := gomodule.Empty(temporaryPath)
+	empty, err := EmptyModule(temporaryPath)
 	if err != nil {
 		return nil, err
 	}
-	if err := gomodule.Write(dir, empty); err != nil {
+	if err := WriteModule(dir, empty); err != nil {
 		return nil, err
 	}
 	t.job.report("fetching %s %s", p.module, p.version)
@@ -129,7 +127,7 @@ func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfi
 		err = fmt.Errorf("read the output of go mod download: %w", parseErr)
 	}
 	if err == nil && got.Error == "" {
-		return gomodule.Read(got.GoMod)
+		return ReadModule(got.GoMod)
 	}
 	if got.Error != "" && !errors.Is(err, ErrNoToolchain) {
 		err = errors.New(got.Error)

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/admissiontest/admissiontest/internal/gomodule"
 )
 
 // Source is the module from which Build compiles kube-apiserver, with copies of modules of Kubernetes whose
@@ -59,7 +57,7 @@ func OpenSource(ctx context.Context, o Options, dir string, modules ...string) (
 
 // copyModules copies modules and makes the module use the copies.
 func (s *Source) copyModules(ctx context.Context, to string, modules []string) error {
-	used, err := gomodule.Read(filepath.Join(s.dir, "go.mod"))
+	used, err := ReadModule(filepath.Join(s.dir, "go.mod"))
 	if err != nil {
 		return err
 	}
@@ -80,7 +78,7 @@ func (s *Source) copyModules(ctx context.Context, to string, modules []string) e
 			return fmt.Errorf("use the copy of module %s: %w", module, err)
 		}
 	}
-	return gomodule.Write(s.dir, used)
+	return WriteModule(s.dir, used)
 }
 
 // Unchanged returns the programs without a change.

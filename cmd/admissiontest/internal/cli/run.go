@@ -452,11 +452,6 @@ func (a *app) finish(ctx context.Context, f *runFlags, result report.Report, run
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.about.Strict,
 		}))
 	}
-	if a.env("GITHUB_ACTIONS") == "true" {
-		if err := a.github(result); err != nil {
-			a.note(err.Error())
-		}
-	}
 	if err := errors.Join(errs...); err != nil {
 		return errors.Join(runErr, withCode(exitInfrastructure, err))
 	}

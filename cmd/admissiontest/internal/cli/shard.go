@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"maps"
+	"cmp"
 	"os"
 	"slices"
 	"strconv"
@@ -27,43 +27,23 @@ func chooseShard(value string, selected []scenario.Scenario) ([]scenario.Scenari
 	if count > len(cases) {
 		return nil, nil, usagef("--shard %s: only %d scenarios are selected; want at most as many shards", value, len(cases))
 	}
-	chosen := divide(cases, count)[index-1]
+	chosen := part(cases, index, count)
 	sorted := slices.SortedStableFunc(slices.Values(selected), func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	kept := scenario.Keep(sorted, func(s scenario.Scenario) bool { return chosen[s.Metadata.Name] })
 	return kept, &report.Shard{Index: index, Count: count, Selected: len(cases)}, nil
 }
 
-// divide returns the names of the scenarios of each shard. Scenarios that use the same API server with custom flags are together,
-// as far as the shards stay equally large, give or take one: otherwise each shard starts each of these servers.
-func divide(cases []scenario.Scenario, count int) []map[string]bool {
-	byServer := map[string][]string{}
-	for _, s := range cases {
-		byServer[engine.ServerKey(s)] = append(byServer[engine.ServerKey(s)], s.Metadata.Name)
+// part returns the names of the scenarios of a shard, of count shards that are equally large, give or take one. Scenarios that use
+// the same API server with custom flags follow each other: otherwise each shard starts each of these servers.
+func part(cases []scenario.Scenario, index, count int) map[string]bool {
+	sorted := slices.SortedFunc(slices.Values(cases), func(a, b scenario.Scenario) int {
+		return cmp.Or(strings.Compare(engine.ServerKey(a), engine.ServerKey(b)), strings.Compare(a.Metadata.Name, b.Metadata.Name))
+	})
+	names := map[string]bool{}
+	for _, s := range sorted[(index-1)*len(sorted)/count : index*len(sorted)/count] {
+		names[s.Metadata.Name] = true
 	}
-	var together [][]string
-	for _, server := range slices.Sorted(maps.Keys(byServer)) {
-		slices.Sort(byServer[server])
-		if server != "" {
-			together = append(together, byServer[server])
-		}
-	}
-	slices.SortStableFunc(together, func(a, b []string) int { return len(b) - len(a) })
-	together = slices.AppendSeq(together, slices.Chunk(byServer[""], 1))
-	shards := make([]map[string]bool, count)
-	for i := range shards {
-		shards[i] = map[string]bool{}
-	}
-	for _, names := range together {
-		for len(names) > 0 {
-			smallest := slices.MinFunc(shards, func(a, b map[string]bool) int { return len(a) - len(b) })
-			fit := min(len(names), max(1, len(cases)/count-len(smallest)))
-			for _, name := range names[:fit] {
-				smallest[name] = true
-			}
-			names = names[fit:]
-		}
-	}
-	return shards
+	return names
 }
 
 // byIndex is the part that belongs to this pod of an Indexed Job. Kubernetes sets the variable indexVariable, from 0.

@@ -1,4 +1,4 @@
-package testserver
+package servers
 
 import (
 	"context"
@@ -12,33 +12,32 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
-	"github.com/admissiontest/admissiontest/internal/gomodule"
 )
 
 // genericMain is the main package of the generic control plane.
 //
-//go:embed _main/main.go
+//go:embed _generic/main.go
 var genericMain []byte
 
-// Generic builds the generic control plane of Kubernetes, in the version of the kube-apiserver that
+// generic builds the generic control plane of Kubernetes, in the version of the kube-apiserver that
 // the tests use, and returns it as programs that package envtest starts. It is a real API server
 // other than kube-apiserver: it serves config maps, secrets, namespaces, custom resources, webhooks
 // and policies, and no pods, workloads, services or nodes. The build takes seconds if Go's build
 // cache has the packages of kube-apiserver, and minutes otherwise.
-func Generic(t *testing.T) binaries.Assets {
+func generic(t *testing.T) binaries.Assets {
 	t.Helper()
 	found, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	generic := binaries.Assets{Dir: t.TempDir(), Version: found.Version}
-	if err := os.Symlink(found.Etcd(), generic.Etcd()); err != nil {
+	programs := binaries.Assets{Dir: t.TempDir(), Version: found.Version}
+	if err := os.Symlink(found.Etcd(), programs.Etcd()); err != nil {
 		t.Fatal(err)
 	}
-	if err := buildGeneric(t.Context(), t.TempDir(), found.Version, generic.KubeAPIServer()); err != nil {
+	if err := buildGeneric(t.Context(), t.TempDir(), found.Version, programs.KubeAPIServer()); err != nil {
 		t.Fatalf("build the generic control plane: %v", err)
 	}
-	return generic
+	return programs
 }
 
 // buildGeneric builds the generic control plane of a version of Kubernetes, "1.36.3". It makes a
@@ -47,13 +46,13 @@ func Generic(t *testing.T) binaries.Assets {
 func buildGeneric(ctx context.Context, dir, version, out string) error {
 	_, patch, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(patch, ".")
-	kubernetes := gomodule.Module{Path: "k8s.io/kubernetes", Version: "v" + version, Staging: "v0." + patch}
+	kubernetes := binaries.Module{Path: "k8s.io/kubernetes", Version: "v" + version, Staging: "v0." + patch}
 	const path = "admissiontest.dev/temporary"
-	f, err := gomodule.Empty(path)
+	f, err := binaries.EmptyModule(path)
 	if err != nil {
 		return err
 	}
-	if err := gomodule.Write(dir, f); err != nil {
+	if err := binaries.WriteModule(dir, f); err != nil {
 		return err
 	}
 	text, err := goTool(ctx, dir, "mod", "download", "-json", kubernetes.Path+"@"+kubernetes.Version)
@@ -64,14 +63,14 @@ func buildGeneric(ctx context.Context, dir, version, out string) error {
 	if err := json.Unmarshal(text, &downloaded); err != nil {
 		return fmt.Errorf("read the output of go mod download: %w", err)
 	}
-	original, err := gomodule.Read(downloaded.GoMod)
+	original, err := binaries.ReadModule(downloaded.GoMod)
 	if err != nil {
 		return err
 	}
-	if f, err = gomodule.Around(path, kubernetes, original); err != nil {
+	if f, err = binaries.ModuleAround(path, kubernetes, original); err != nil {
 		return err
 	}
-	if err := gomodule.Write(dir, f); err != nil {
+	if err := binaries.WriteModule(dir, f); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), genericMain, 0o600); err != nil {

@@ -1,6 +1,4 @@
-// Package gomodule makes the go.mod of a temporary module in which a program of another module
-// builds as in its own module.
-package gomodule
+package binaries
 
 import (
 	"fmt"
@@ -19,8 +17,8 @@ type Module struct {
 	Staging string
 }
 
-// Empty returns a go.mod without requirements, in which `go mod download` works.
-func Empty(path string) (*modfile.File, error) {
+// EmptyModule returns a go.mod without requirements, in which `go mod download` works.
+func EmptyModule(path string) (*modfile.File, error) {
 	f := new(modfile.File)
 	if err := f.AddModuleStmt(path); err != nil {
 		return nil, fmt.Errorf("write go.mod: %w", err)
@@ -28,12 +26,12 @@ func Empty(path string) (*modfile.File, error) {
 	return f, nil
 }
 
-// Around returns the go.mod of a module with the given path in which the packages of m build as in
+// ModuleAround returns the go.mod of a module with the given path in which the packages of m build as in
 // m itself, whose go.mod is original: with the same language version, GODEBUG settings and
 // requirements. `go` only uses the replacements of the main module. Kubernetes requires its own
 // libraries at v0.0.0 and replaces them with local directories, so the temporary module replaces
 // them with their published versions.
-func Around(path string, m Module, original *modfile.File) (*modfile.File, error) {
+func ModuleAround(path string, m Module, original *modfile.File) (*modfile.File, error) {
 	f, err := Empty(path)
 	if err != nil {
 		return nil, err
@@ -67,8 +65,8 @@ func Around(path string, m Module, original *modfile.File) (*modfile.File, error
 	return f, nil
 }
 
-// Write writes a go.mod into a folder.
-func Write(dir string, f *modfile.File) error {
+// WriteModule writes a go.mod into a folder.
+func WriteModule(dir string, f *modfile.File) error {
 	f.Cleanup()
 	text, err := f.Format()
 	if err != nil {
@@ -80,8 +78,8 @@ func Write(dir string, f *modfile.File) error {
 	return nil
 }
 
-// Read reads a go.mod, for instance that of a downloaded module.
-func Read(path string) (*modfile.File, error) {
+// ReadModule reads a go.mod, for instance that of a downloaded module.
+func ReadModule(path string) (*modfile.File, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read go.mod: %w", err)
