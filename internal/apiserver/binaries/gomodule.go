@@ -32,7 +32,7 @@ func EmptyModule(path string) (*modfile.File, error) {
 // libraries at v0.0.0 and replaces them with local directories, so the temporary module replaces
 // them with their published versions.
 func ModuleAround(path string, m Module, original *modfile.File) (*modfile.File, error) {
-	f, err := Empty(path)
+	f, err := EmptyModule(path)
 	if err != nil {
 		return nil, err
 	}
