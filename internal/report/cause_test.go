@@ -139,13 +139,6 @@ causes that several failures have, the first to mend at the top
     3  only the words of a message or warning differ (0 MUST; the first is a)
     2  response 404 NotFound x (0 MUST; the first is i)
 `
-	var markdown strings.Builder
-	if err := report.WriteMarkdown(&markdown, r); err != nil {
-		t.Fatal(err)
-	}
-	if part := "at the top\n\n```text\n  2  a webhook is called"; strings.Count(markdown.String(), part) != 1 {
-		t.Errorf("Markdown does not have %q once:\n%s", part, markdown.String())
-	}
 	if !strings.Contains(text.String(), want) || strings.Count(text.String(), "\n  cause        "+words+"\n") != 3 {
 		t.Errorf("got:\n%s\nwant the part:\n%s", text.String(), want)
 	}
