@@ -28,7 +28,7 @@ import (
 //	server                              set KUBECONFIG to the kubeconfig of the one API server of all scripts
 //	assets                              set ASSETS to the folder with kube-apiserver and etcd
 //	webhook                             set WEBHOOK to a compiled webhook (testdata/webhook), and ADDRESS to one that it can listen on
-//	gone TEXT                           wait until no process has a text in its command line
+//	gone STRING                         wait until no process has a string in its command line
 //
 // and TESTDATA is a folder with programs to compile, DOCTOR has the files of the tests of package doctor, DOCS the manual. A script in which "cmp stdout FILE" fails is rewritten by -update.
 func TestScripts(t *testing.T) {
@@ -110,7 +110,7 @@ func freeAddress(ts *testscript.TestScript) string {
 // gone is the command gone of scripts.
 func gone(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: gone TEXT")
+		ts.Fatalf("usage: gone STRING")
 	}
 	var found []string
 	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {

@@ -22,7 +22,7 @@ func TestDiffs(t *testing.T) {
 		{Path: "object", Expected: m{"data": m{"a": "1", "b": "2"}}, Actual: m{"data": m{"a": "1", "b": "x\nfirst line\nsecond line\n"}}},
 		{Path: "calls[0].request", Expected: m{"a": 1}, Actual: m{"a": 1.0}},
 	}
-	want := []report.ObjectDiff{{Path: "object", Lines: []string{" data:", `   a: "1"`, `-  b: "2"`, "+  b: |-", "+    x", "+    first line", "+    second line"}}}
+	want := []report.ObjectDiff{{Path: "object", Lines: []string{" data:", `   a: "1"`, `-  b: "2"`, "+  b: |", "+    x", "+    first line", "+    second line"}}}
 	if diff := cmp.Diff(want, options.diffs(objects)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

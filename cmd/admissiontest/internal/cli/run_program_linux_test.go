@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +127,98 @@ func wantNoProcess(t *testing.T, text, folder string) {
 	}
 }
 
+// A program that serves the webhook under test runs beside the scenarios, and broken ones are found
+// out. Nothing is left.
+func TestProgram(t *testing.T) {
+	if _, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }}); err != nil {
+		t.Fatal(err)
+	}
+	w := buildWebhook(t)
+	report := t.TempDir()
+	for name, test := range map[string]struct {
+		flags, arguments []string
+		code             int
+		says             []string
+		not              []string
+	}{
+		"honest": {[]string{"--report", report}, nil, exitPass, []string{"1 pass", "starting " + w.path}, []string{"last output of"}},
+		"lies": {nil, []string{"--label", "other"}, exitFail, []string{
+			`object.metadata.labels.by: "other"`, "-- " + w.path, "the last output of " + w.path + ":", "the webhook starts",
+		}, nil},
+		"ends at once": {nil, []string{"--exit", "7"}, exitInfrastructure, []string{
+			w.path + " ended before the run (exit status 7); it must serve until it gets SIGTERM", "flag --token is missing", "Bearer (redacted)", "1 not reached",
+		}, []string{"abcdefghij", "context canceled", "does not answer"}},
+		"ends well": {nil, []string{"--exit", "0"}, exitInfrastructure, []string{"(exit status 0)"}, nil},
+		"crashes in a call": {nil, []string{"--crash-on", "second"}, exitInfrastructure, []string{
+			"ended before the run (exit status 2)", "panic: a bug", "0 fail", "1 error",
+		}, nil},
+		"does not answer": {[]string{"--patience", "1s"}, []string{"--address", "127.0.0.1:0"}, exitInfrastructure, []string{
+			"does not answer within", "connection refused", "the last output of " + w.path + ":",
+		}, nil},
+		"has a child": {nil, []string{"--fork", filepath.Join(t.TempDir(), "child")}, exitPass, []string{"1 pass"}, nil},
+		"ignores SIGTERM": {nil, []string{"--ignore-sigterm"}, exitPass, []string{
+			"1 pass", w.path + " did not end after SIGTERM and was killed",
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			process, said, temporary := w.run(t, test.flags, test.arguments...)
+			_ = process.Run() // the exit code is checked
+			if code := process.ProcessState.ExitCode(); code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			for _, part := range test.says {
+				if !strings.Contains(said.String(), part) {
+					t.Errorf("the output lacks %q", part)
+				}
+			}
+			if slices.ContainsFunc(test.not, func(part string) bool { return strings.Contains(said.String(), part) }) {
+				t.Errorf("the output has one of %q", test.not)
+			}
+			if t.Failed() {
+				t.Log(said)
+			}
+			wantNoProcess(t, w.path, temporary)
+		})
+	}
+	log, err := os.ReadFile(filepath.Join(report, "program.log"))
+	if want := fmt.Sprintf("-rw-------: 200 OK, in %s\n", os.Getenv("HOME")); err != nil || !strings.HasPrefix(string(log), "the webhook starts\nKUBECONFIG ") || !strings.HasSuffix(string(log), want) {
+		t.Errorf("program.log: %v\n%swant %s", err, log, want)
+	}
+}
+
+// The run waits for a webhook with a URL too, sees its calls, and gives it a certificate that the API
+// server trusts. One that closes connections is running: the calls fail.
+func TestProgramByURL(t *testing.T) {
+	if _, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }}); err != nil {
+		t.Fatal(err)
+	}
+	w := buildWebhook(t)
+	w.endpoint = nil
+	byURL := func(path string) string {
+		return strings.Replace(labelledByProgram, "service: {namespace: guard-system, name: guard, path: /mutate}", "url: https://"+w.address+path, 1)
+	}
+	for name, test := range map[string]struct {
+		scenario  string
+		arguments []string
+		code      int
+		says      string
+	}{
+		"late":       {byURL("/mutate"), []string{"--late", "3s"}, exitPass, "1 pass"},
+		"not called": {strings.Replace(byURL("/mutate"), "calls: [", "calls: {exclude: [guard.example.com]} # ", 1), nil, exitFail, "no call of guard.example.com"},
+		"closes":     {byURL("/panic"), nil, exitFail, `failed calling webhook "guard.example.com"`},
+		"is down":    {byURL("/mutate"), []string{"--address", "127.0.0.1:0"}, exitInfrastructure, "connection refused; PROGRAM must serve it; for a webhook that is down, use a fault in hooks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.writeScenario(t, test.scenario)
+			process, said, _ := w.run(t, []string{"--patience", "20s"}, test.arguments...)
+			_ = process.Run() // the exit code is checked
+			if code := process.ProcessState.ExitCode(); code != test.code || !strings.Contains(said.String(), test.says) {
+				t.Errorf("exit code %d, want %d and %q\n%s", code, test.code, test.says, said)
+			}
+		})
+	}
+}
+
 // A run that is killed leaves neither the program, nor its child, nor its kubeconfig. One that is
 // interrupted stops them.
 func TestKilledRunLeavesNoProgram(t *testing.T) {
@@ -157,6 +251,25 @@ func TestKilledRunLeavesNoProgram(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, said)
 			}
 			wantNoProcess(t, w.path, temporary)
+		})
+	}
+}
+
+func TestProgramUsage(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{
+		"one.yaml":    labelledByProgram,
+		"server.yaml": strings.Replace(strings.Replace(labelledByProgram, "mine.label", "mine.server", 1), "  given:", "  server: {flags: {v: \"1\"}}\n  given:", 1),
+	})
+	one, server := filepath.Join(dir, "one.yaml"), filepath.Join(dir, "server.yaml")
+	for want, args := range map[string][]string{
+		"-- without a program; want -- PROGRAM [ARGUMENT ...]":                                          {one, "--"},
+		`program "nosuchprogram" is not in PATH; write ./nosuchprogram for one`:                         {one, "--", "nosuchprogram"},
+		`program "./none" cannot be run: stat ./none: no such file or directory`:                        {one, "--", "./none", "--strict"},
+		"scenario mine.server needs its own API server, but its webhook under test runs in the program": {server, "--", "sh"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			execute(t.Context(), nil, append([]string{"run"}, args...)...).check(t, exitUsage, want)
 		})
 	}
 }
