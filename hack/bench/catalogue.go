@@ -51,20 +51,6 @@ func (b *bench) catalogue(ctx context.Context) error {
 	return nil
 }
 
-// observed measures the catalogue on API servers that record the calls of their plugins.
-func (b *bench) observed(ctx context.Context) error {
-	b.print("\ncatalogue, with the calls of all plugins recorded")
-	r, m, err := b.runCommand(ctx, "--observe-plugins")
-	if err != nil {
-		return err
-	}
-	b.figure("catalogue on the default server", r.Timing.Catalogue, "s")
-	b.figure("more than without recording", r.Timing.Catalogue-b.catalogueSeconds, "s")
-	b.figure("whole process, all servers", m.wall.Seconds(), "s")
-	b.print("  verdicts: %s", r.Summary)
-	return nil
-}
-
 // runCommand runs scenarios with the command and reads its report. It lists the scenarios that did not pass.
 func (b *bench) runCommand(ctx context.Context, names ...string) (report.Report, measured, error) {
 	var r report.Report

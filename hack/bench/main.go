@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	b := &bench{command: *command, assets: found, out: out}
 	b.print("kube-apiserver %s, %d scenarios", found.Version, len(all))
-	for _, measure := range []func(context.Context) error{b.loading, b.catalogue, b.observed} {
+	for _, measure := range []func(context.Context) error{b.loading, b.catalogue} {
 		if err := measure(ctx); err != nil {
 			return err
 		}

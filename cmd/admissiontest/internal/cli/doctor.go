@@ -10,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/doctor"
 	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -21,7 +19,7 @@ import (
 
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
-	cluster        flags.Cluster
+	cluster        clusterFlags
 	live           bool // --kubeconfig or --context is given
 	dial           bool
 	output, failOn string
@@ -49,10 +47,10 @@ Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a b
 		Example: "  kustomize build config/default > all.yaml; admissiontest doctor all.yaml\n  admissiontest doctor --kubeconfig ~/.kube/config --dial\n  admissiontest doctor config/ -o sarif > doctor.sarif\n  admissiontest doctor all.yaml --only CF-BLOCK --skip CF-BLOCK-5",
 	}
 	command.RunE = a.reading(func(ctx context.Context, args []string) error {
-		o.live = flags.Given(command, "kubeconfig", "context") != ""
+		o.live = givenFlags(command, "kubeconfig", "context") != ""
 		return a.doctor(ctx, args, o)
 	})
-	o.cluster.Add(command)
+	o.cluster.add(command)
 	set := command.Flags()
 	set.StringVarP(&o.output, "output", "o", "text", "text, json or sarif (SARIF 2.1.0, for code scanning; only for files)")
 	set.StringVar(&o.failOn, "fail-on", "error", "exit with 1 for findings of this severity and worse: error, warning, note or none")
@@ -60,8 +58,8 @@ Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a b
 	set.StringSliceVar(&o.input.Skip, "skip", nil, "not these rules")
 	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
 	set.BoolVar(&o.dial, "dial", false, "also send a dry run through each webhook of the cluster, which shows why it cannot be reached")
-	flags.Complete(command, "output", "text", "json", "sarif")
-	flags.Complete(command, "fail-on", "error", "warning", "note", "none")
+	completeWith(command, "output", "text", "json", "sarif")
+	completeWith(command, "fail-on", "error", "warning", "note", "none")
 	return command
 }
 
@@ -72,16 +70,16 @@ func (o *doctorOptions) check(args []string) error {
 		want        []string
 	}{{"-o", o.output, []string{"text", "json", "sarif"}}, {"--fail-on", o.failOn, []string{"error", "warning", "note", "none"}}} {
 		if !slices.Contains(flag.want, flag.value) {
-			return exit.Usagef("%s %q: want %s%s", flag.name, flag.value, strings.Join(flag.want, ", "), suggest.DidYouMean(flag.value, flag.want))
+			return usagef("%s %q: want %s%s", flag.name, flag.value, strings.Join(flag.want, ", "), suggest.DidYouMean(flag.value, flag.want))
 		}
 	}
 	switch {
 	case len(args) == 0 && !o.live:
-		return exit.Usagef("nothing to check: give files or folders of manifests, or --kubeconfig for a cluster")
+		return usagef("nothing to check: give files or folders of manifests, or --kubeconfig for a cluster")
 	case o.dial && !o.live:
-		return exit.Usagef("--dial needs --kubeconfig: files have no running webhook")
+		return usagef("--dial needs --kubeconfig: files have no running webhook")
 	case o.output == "sarif" && len(args) == 0:
-		return exit.Usagef("-o sarif needs files: a finding on a cluster has no file and line")
+		return usagef("-o sarif needs files: a finding on a cluster has no file and line")
 	}
 	minor, err := minorOf(o.version)
 	if err != nil {
@@ -89,7 +87,7 @@ func (o *doctorOptions) check(args []string) error {
 	}
 	o.input.Minor = minor
 	if _, err := doctor.Choose(o.input.Only, o.input.Skip); err != nil {
-		return exit.New(exit.Usage, err)
+		return withCode(exitUsage, err)
 	}
 	return nil
 }
@@ -120,7 +118,7 @@ func (a *app) doctor(ctx context.Context, args []string, o doctorOptions) error 
 
 // snapshot reads the cluster.
 func (a *app) snapshot(ctx context.Context, o doctorOptions) (*doctor.Snapshot, error) {
-	config, err := o.cluster.Provider(nil).Connect(ctx)
+	config, err := o.cluster.provider(nil).Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -141,16 +139,16 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, bad error) er
 		return err
 	}
 	if bad != nil {
-		return exit.New(exit.Usage, bad)
+		return withCode(exitUsage, bad)
 	}
 	worst, found := report.Worst()
 	switch {
 	case found && o.failOn != "none" && worst.AtLeast(doctor.Severity(o.failOn)):
-		return exit.New(exit.Fail, nil)
+		return withCode(exitFail, nil)
 	case report.Configurations == 0:
-		return exit.New(exit.Nothing, errors.New("nothing to check: no webhook configuration, policy or binding was found"))
+		return withCode(exitNothing, errors.New("nothing to check: no webhook configuration, policy or binding was found"))
 	case len(report.Inconclusive()) > 0:
-		return exit.New(exit.Inconclusive, nil)
+		return withCode(exitInconclusive, nil)
 	}
 	return nil
 }

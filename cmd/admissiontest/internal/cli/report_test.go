@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
 )
@@ -28,77 +24,24 @@ func runTo(t *testing.T, target *fake, code int, args []string, scenarios ...str
 	return out
 }
 
-// A run writes report.html, and "report html" writes the same from report.json.
-func TestReportHTML(t *testing.T) {
-	dir := runTo(t, &fake{}, exit.Fail, []string{"--strict"}, "MUST fine", "SHOULD refused")
-	file := filepath.Join(dir, html.File)
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, path := range map[string]string{"folder": dir, "file": filepath.Join(dir, report.JSONFile)} {
-		t.Run(name, func(t *testing.T) {
-			if err := os.Remove(file); err != nil {
-				t.Fatal(err)
-			}
-			got := execute(t.Context(), nil, "report", "html", path)
-			got.check(t, exit.Pass)
-			if got.stdout != file+"\n" {
-				t.Errorf("standard output = %q", got.stdout)
-			}
-			again, err := os.ReadFile(file)
-			if diff := cmp.Diff(string(want), string(again)); err != nil || diff != "" {
-				t.Errorf("%v, -want +got:\n%s", err, diff)
-			}
-		})
-	}
-	if !strings.Contains(string(want), "FAIL") || !strings.Contains(string(want), "scenario/mine.s01") {
-		t.Errorf("the page is\n%s", want)
-	}
-}
-
 // A scenario and a server that try to inject a script are shown as text.
 func TestReportHTMLIsNotInjected(t *testing.T) {
 	const script = "</script><script>hacked()</script>"
 	out := t.TempDir()
 	dir := write(t, map[string]string{"a.yaml": strings.Replace(scenarioFile("mine.a", "MUST", "hostile"), "The requirement of mine.a", script, 1)})
-	execute(t.Context(), &fake{}, "run", dir, "--report", out).check(t, exit.Fail)
+	execute(t.Context(), &fake{}, "run", dir, "--report", out).check(t, exitFail)
 	page, err := os.ReadFile(filepath.Join(out, html.File))
 	if err != nil || strings.Count(string(page), "<script") != 1 || !strings.Contains(string(page), "&lt;script&gt;hacked()") {
 		t.Errorf("%v, the page is\n%s", err, page)
 	}
 }
 
-func TestReportDiff(t *testing.T) {
-	before := runTo(t, &fake{version: "v1.35.4"}, exit.Pass, nil, "MUST fine", "MUST fine")
-	after := runTo(t, &fake{}, exit.Fail, nil, "MUST fine", "MUST refused", "MUST fine")
-	got := execute(t.Context(), nil, "report", "diff", before, after)
-	got.check(t, exit.Fail)
-	for _, part := range []string{"API server v1.35.4", "changed verdict (1)\n  pass -> fail  mine.s01  MUST\n", "new (1)\n  pass  mine.s02", "1 changed verdict, 1 new, 0 gone, 1 unchanged\n"} {
-		if !strings.Contains(got.stdout, part) {
-			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
-		}
-	}
-	execute(t.Context(), nil, "report", "diff", after, before).check(t, exit.Pass)
-	got = execute(t.Context(), nil, "report", "diff", before, after, "-o", "json")
-	got.check(t, exit.Fail)
-	var diff report.Diff
-	if err := json.Unmarshal([]byte(got.stdout), &diff); err != nil || len(diff.Changed) != 1 || diff.Before.File != before {
-		t.Errorf("got %+v, %v", diff, err)
-	}
-	got = execute(t.Context(), nil, "report", "diff", before, after, "-o", "html")
-	got.check(t, exit.Fail)
-	if !strings.HasPrefix(got.stdout, "<!DOCTYPE html>") {
-		t.Errorf("standard output:\n%s", got.stdout)
-	}
-}
-
 func TestReportMerge(t *testing.T) {
-	a, b := runTo(t, &fake{}, exit.Pass, nil, "MUST fine"), t.TempDir()
-	execute(t.Context(), &fake{}, "run", "order", "--report", b).check(t, exit.Pass)
+	a, b := runTo(t, &fake{}, exitPass, nil, "MUST fine"), t.TempDir()
+	execute(t.Context(), &fake{}, "run", "order", "--report", b).check(t, exitPass)
 	out := t.TempDir()
 	got := execute(t.Context(), nil, "report", "merge", a, b, "--report", out, "-o", "json")
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	if r := checkReport(t, got, out); r.Summary.Total != 3 || r.Summary.Pass != 3 {
 		t.Errorf("summary = %+v", r.Summary)
 	}
@@ -110,8 +53,8 @@ func TestReportMerge(t *testing.T) {
 	}
 	// The exit code is that of one run.
 	failed := t.TempDir()
-	execute(t.Context(), &fake{}, "run", write(t, map[string]string{"x.yaml": scenarioFile("other.x", "SHOULD", "refused")}), "--strict", "--report", failed).check(t, exit.Fail)
-	execute(t.Context(), nil, "report", "merge", a, failed).check(t, exit.Fail)
+	execute(t.Context(), &fake{}, "run", write(t, map[string]string{"x.yaml": scenarioFile("other.x", "SHOULD", "refused")}), "--strict", "--report", failed).check(t, exitFail)
+	execute(t.Context(), nil, "report", "merge", a, failed).check(t, exitFail)
 	cut, err := report.Read(a)
 	if err != nil {
 		t.Fatal(err)
@@ -120,32 +63,29 @@ func TestReportMerge(t *testing.T) {
 	if err := report.SaveDir(out, cut); err != nil {
 		t.Fatal(err)
 	}
-	execute(t.Context(), nil, "report", "merge", a, out).check(t, exit.Infrastructure)
+	execute(t.Context(), nil, "report", "merge", a, out).check(t, exitInfrastructure)
 }
 
 // Bad input of the commands for reports ends with exit code 2, and says what to do.
 func TestReportBadInput(t *testing.T) {
-	good := runTo(t, &fake{}, exit.Pass, nil, "MUST fine")
-	other := runTo(t, &fake{version: "v1.35.4"}, exit.Pass, nil, "MUST fine")
+	good := runTo(t, &fake{}, exitPass, nil, "MUST fine")
+	other := runTo(t, &fake{version: "v1.35.4"}, exitPass, nil, "MUST fine")
 	bad := write(t, map[string]string{"foreign.json": `{"kind": "List", "apiVersion": "v1"}`, "truncated.json": `{"kind"`, "file": "", "empty/x": ""})
 	for want, args := range map[string][]string{
-		"takes one DIR or FILE; got 0 arguments":                         {"html"},
-		"no such file or directory; want a file that":                    {"html", bad + "/none"},
-		"it is not a report of admissiontest":                            {"html", bad + "/foreign.json"},
-		"truncated.json:1:7: unexpected EOF: the file is truncated":      {"html", bad + "/truncated.json"},
-		"empty/report.json: no such file":                                {"html", bad + "/empty"},
-		"takes BEFORE and AFTER; got 1 arguments":                        {"diff", good},
-		`--output "xml": want text, json or html`:                        {"diff", good, good, "-o", "xml"},
-		"foreign.json: got apiVersion":                                   {"diff", good, bad + "/foreign.json"},
-		"takes the folders of reports; got none":                         {"merge"},
-		"have 1 scenarios in common: mine.s00; want each scenario once":  {"merge", good, good},
-		`their version of the API server differ ("v1.36.3", "v1.35.4")`:  {"merge", good, other},
-		"--report: mkdir ":                                               {"merge", good, "--report", bad + "/file"},
-		`unknown command "htm" for "admissiontest report"; did you mean`: {"htm", good},
+		"takes one DIR or FILE; got 0 arguments":                        {"verify"},
+		"no such file or directory; want a file that":                   {"verify", bad + "/none"},
+		"it is not a report of admissiontest":                           {"verify", bad + "/foreign.json"},
+		"truncated.json:1:7: unexpected EOF: the file is truncated":     {"verify", bad + "/truncated.json"},
+		"empty/report.json: no such file":                               {"verify", bad + "/empty"},
+		"takes the folders of reports; got none":                        {"merge"},
+		"have 1 scenarios in common: mine.s00; want each scenario once": {"merge", good, good},
+		`their version of the API server differ ("v1.36.3", "v1.35.4")`: {"merge", good, other},
+		"--report: mkdir ": {"merge", good, "--report", bad + "/file"},
+		`unknown command "verif" for "admissiontest report"; did you mean`: {"verif", good},
 	} {
 		t.Run(want, func(t *testing.T) {
 			got := execute(t.Context(), nil, append([]string{"report"}, args...)...)
-			got.check(t, exit.Usage, want)
+			got.check(t, exitUsage, want)
 		})
 	}
 }
@@ -165,7 +105,7 @@ func TestReportFolderIsChecked(t *testing.T) {
 				return
 			}
 			target := &fake{}
-			execute(t.Context(), target, "run", dir+"/a.yaml", "--report", out).check(t, exit.Usage, "--report: ")
+			execute(t.Context(), target, "run", dir+"/a.yaml", "--report", out).check(t, exitUsage, "--report: ")
 			if target.closed {
 				t.Errorf("%s: the run began", out)
 			}

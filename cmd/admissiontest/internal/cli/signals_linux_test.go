@@ -21,7 +21,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
@@ -94,8 +93,8 @@ func (s *scene) interrupt(t *testing.T, c interruptedCommand, signal syscall.Sig
 		_ = process.Process.Signal(syscall.SIGQUIT)
 		err = fmt.Errorf("not after 10 s: %w", <-ended)
 	}
-	if code := process.ProcessState.ExitCode(); code != exit.Interrupted || time.Since(began) > 3*time.Second {
-		t.Errorf("it ended with %v after %s, want exit code %d within two seconds; it printed %s", err, time.Since(began), exit.Interrupted, said)
+	if code := process.ProcessState.ExitCode(); code != exitInterrupted || time.Since(began) > 3*time.Second {
+		t.Errorf("it ended with %v after %s, want exit code %d within two seconds; it printed %s", err, time.Since(began), exitInterrupted, said)
 	}
 	if left, _ := os.ReadDir(temporary); len(left) > 0 {
 		t.Errorf("temporary files are left: %v", left)
@@ -149,7 +148,7 @@ func (s *scene) files(t *testing.T, commands map[string]interruptedCommand) {
 		strings.Repeat(`{"name":"a","level":"MUST","verdict":"pass","requirement":"A requirement."},`, 400_000)+`{}]}`, 0o600)
 	for name, args := range map[string][]string{
 		"list": {"list", large}, "explain": {"explain", large}, "run": {"run", large}, "watch": {"run", "--watch", large},
-		"html": {"report", "html", report}, "diff": {"report", "diff", report, report}, "merge": {"report", "merge", report},
+		"matrix": {"report", "matrix", report, report}, "merge": {"report", "merge", report},
 	} {
 		commands[name+" large files"] = interruptedCommand{args: args}
 	}
@@ -176,10 +175,15 @@ func (s *scene) programs(t *testing.T, commands map[string]interruptedCommand) {
 	for name, args := range map[string][]string{
 		"assets build": {"assets", "build"}, "run builds": {"run", "wire"}, "serve builds": {"serve"}, "image": {"image", "--tarball", filepath.Join(s.dir, "image.tar")},
 		"kind": {"run", "wire", "--target", "kind"}, "cleanup of kind": {"cleanup", "--target", "kind"},
-		"version of a server": {"run", "wire", "--assets-dir", filepath.Join(s.dir, "versions")}, "assets path": {"assets", "path", "--assets-dir", filepath.Join(s.dir, "versions")},
-		"assets list": {"assets", "list", "--assets-dir", filepath.Join(s.dir, "versions")},
-		"start":       {"run", "wire", "--assets-dir", filepath.Join(s.dir, "starts")}, "serve starts": {"serve", "--assets-dir", filepath.Join(s.dir, "starts")},
+		"version of a server": {"run", "wire"}, "assets path": {"assets", "path"}, "assets list": {"assets", "list"}, "start": {"run", "wire"}, "serve starts": {"serve"},
 	} {
+		env := env // of this command
+		switch name {
+		case "version of a server", "assets path", "assets list":
+			env = append(slices.Clip(env), "KUBEBUILDER_ASSETS="+filepath.Join(s.dir, "versions"))
+		case "start", "serve starts":
+			env = append(slices.Clip(env), "KUBEBUILDER_ASSETS="+filepath.Join(s.dir, "starts"))
+		}
 		commands[name] = interruptedCommand{args: args, env: env, reached: reached}
 	}
 }
@@ -297,8 +301,8 @@ func TestInterruptedInput(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = process.Process.Signal(syscall.SIGTERM)
-			if err := process.Wait(); process.ProcessState.ExitCode() != exit.Interrupted {
-				t.Errorf("%v: %v, want exit code %d; it printed %s", args, err, exit.Interrupted, said)
+			if err := process.Wait(); process.ProcessState.ExitCode() != exitInterrupted {
+				t.Errorf("%v: %v, want exit code %d; it printed %s", args, err, exitInterrupted, said)
 			}
 		})
 	}
