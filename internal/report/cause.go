@@ -124,15 +124,15 @@ func FailureCauses(outcomes []Outcome) []string {
 	return lines
 }
 
-// others names some outcomes of a group after the first.
-func (g Group) others() string {
+// others names the outcomes of a group after the first: a few, or all of them.
+func (g Group) others(all bool) string {
 	others := g.Outcomes[1:]
 	text := fmt.Sprintf("%d more with this cause", len(others))
 	if g.Outcomes[0].Cause != "" { // otherwise the failure of the first shows it
 		text += ": " + g.Cause
 	}
 	for i, outcome := range others {
-		if i == shortList {
+		if i == shortList && !all {
 			return fmt.Sprintf("%s\nand %d others (-v shows all)", text, len(others)-i)
 		}
 		text += "\n" + outcome.Name

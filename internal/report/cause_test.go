@@ -86,11 +86,14 @@ func TestOneCauseIsWrittenOnce(t *testing.T) {
 		r.Outcomes = append(r.Outcomes, outcome,
 			report.Outcome{Name: "u" + name, Verdict: framework.Unsupported, Reason: "needs Kubernetes 1.37, the server is v1.36.3"})
 	}
-	var short, verbose strings.Builder
+	var short, verbose, markdown strings.Builder
 	if err := report.WriteConsole(&short, r, report.ConsoleOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := report.WriteConsole(&verbose, r, report.ConsoleOptions{Verbose: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.WriteMarkdown(&markdown, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -103,6 +106,10 @@ func TestOneCauseIsWrittenOnce(t *testing.T) {
 		{"console", short.String(), "\n               f (f.yaml:3)\n               and 2 others (-v shows all)\n", 1},
 		{"console", short.String(), "unsupported\n    8  needs Kubernetes 1.37, the server is v1.36.3\n", 1},
 		{"verbose console", verbose.String(), "fail  b\n", 1},
+		{"markdown", markdown.String(), "### fail", 1},
+		{"markdown", markdown.String(), "and 7 more with this cause\n", 1},
+		{"markdown", markdown.String(), "\nh (h.yaml:3)\n", 1},
+		{"markdown", markdown.String(), "\n  8  needs Kubernetes 1.37, the server is v1.36.3\n", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := strings.Count(test.text, test.part); got != test.want {
@@ -139,6 +146,13 @@ causes that several failures have, the first to mend at the top
     3  only the words of a message or warning differ (0 MUST; the first is a)
     2  response 404 NotFound x (0 MUST; the first is i)
 `
+	var markdown strings.Builder
+	if err := report.WriteMarkdown(&markdown, r); err != nil {
+		t.Fatal(err)
+	}
+	if part := "at the top\n\n```text\n  2  a webhook is called"; strings.Count(markdown.String(), part) != 1 {
+		t.Errorf("Markdown does not have %q once:\n%s", part, markdown.String())
+	}
 	if !strings.Contains(text.String(), want) || strings.Count(text.String(), "\n  cause        "+words+"\n") != 3 {
 		t.Errorf("got:\n%s\nwant the part:\n%s", text.String(), want)
 	}

@@ -71,7 +71,7 @@ func (p *printer) group(g Group) {
 	}
 	p.failure(g.Outcomes[0])
 	if len(g.Outcomes) > 1 {
-		p.field("and", g.others())
+		p.field("and", g.others(false))
 	}
 }
 

@@ -75,7 +75,7 @@ func mixed(inputs []Input) []error {
 			{"implementation", first.Report.Implementation, input.Report.Implementation},
 		} {
 			if !reflect.DeepEqual(field.a, field.b) {
-				errs = append(errs, fmt.Errorf("merge reports: %s and %s are of different servers: their %s differ%s; \"admissiontest report matrix\" compares them",
+				errs = append(errs, fmt.Errorf("merge reports: %s and %s are of different servers: their %s differ%s; \"admissiontest report diff\" compares them",
 					first.File, input.File, field.name, values(field.a, field.b)))
 			}
 		}

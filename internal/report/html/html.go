@@ -1,6 +1,6 @@
 // Package html writes a report as one HTML page for people.
 //
-// [Write] writes the page of a run, [WriteMatrix] the page of several API servers, and [Save]
+// [Write] writes the page of a run, [WriteDiff] the page of two runs that are compared, [WriteMatrix] the page of several API servers, and [Save]
 // the file report.html of a report folder.
 //
 // # Promise
@@ -39,6 +39,8 @@ var (
 	pageTemplate string
 	//go:embed report.tmpl
 	reportTemplate string
+	//go:embed diff.tmpl
+	diffTemplate string
 	//go:embed matrix.tmpl
 	matrixTemplate string
 	//go:embed page.css
@@ -66,6 +68,11 @@ func Save(dir string, r report.Report) error {
 func Write(w io.Writer, r report.Report) error {
 	run := newRun(r)
 	return write(w, "admissiontest: "+run.Word+", "+run.Target, reportTemplate, run)
+}
+
+// WriteDiff writes the page of two runs that are compared.
+func WriteDiff(w io.Writer, diff report.Diff) error {
+	return write(w, "admissiontest: two runs compared", diffTemplate, newComparison(diff))
 }
 
 // WriteMatrix writes a page that compares API servers.

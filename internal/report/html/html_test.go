@@ -83,6 +83,18 @@ func TestMatrixPage(t *testing.T) {
 	}
 }
 
+func TestDiffPage(t *testing.T) {
+	before := report.New(framework.TargetInfo{Kind: "envtest", ServerVersion: "v1.35.4"})
+	before.Outcomes = []report.Outcome{{Name: "a.x", Area: "a", Level: framework.Must, Verdict: framework.Pass}, {Name: "a.gone", Area: "a", Verdict: framework.Pass}}
+	after := report.New(framework.TargetInfo{Kind: "envtest", ServerVersion: "v1.36.3"})
+	after.Outcomes = []report.Outcome{{Name: "a.x", Area: "a", Level: framework.Must, Verdict: framework.Fail, Reason: "<b>", Rerun: "admissiontest run a.x"}, {Name: "a.new", Area: "a", Verdict: framework.Fail, KnownFailing: "k"}}
+	var text strings.Builder
+	if err := html.WriteDiff(&text, report.Compare(before, after)); err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, filepath.Join("testdata", "diff.html"), body(text.String()))
+}
+
 // tags counts the elements and the names of the attributes of a page.
 func tags(t *testing.T, text string) (elements, attributes map[string]int) {
 	t.Helper()
@@ -132,6 +144,13 @@ func TestTextIsData(t *testing.T) {
 	}
 	if !strings.Contains(text, "&lt;script&gt;hacked()") {
 		t.Error("the page does not show the text")
+	}
+	var compared strings.Builder
+	if err := html.WriteDiff(&compared, report.Compare(report.Report{}, read(t, "testdata/hostile.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if elements, _ = tags(t, compared.String()); elements["script"] != 1 || elements["img"] != 0 {
+		t.Errorf("the page of a comparison has %v", elements)
 	}
 }
 

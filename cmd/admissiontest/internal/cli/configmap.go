@@ -87,7 +87,7 @@ func (a *app) reportGetCommand() *cobra.Command {
 		Short: "Get reports from ConfigMaps in a cluster",
 		Long: `Get the reports that runs in a cluster wrote (run --report-configmap). Each is written to the
 file NAME.json.gz, which all commands for reports read.`,
-		Example: "  admissiontest report get admissiontest/report && admissiontest report merge report.json.gz --report out",
+		Example: "  admissiontest report get admissiontest/report && admissiontest report html report.json.gz",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("%s takes ConfigMaps, as NAMESPACE/NAME; got none", command.CommandPath())

@@ -15,6 +15,7 @@ const (
 	formatText  = "text"
 	formatJSON  = "json"
 	formatJUnit = "junit"
+	formatHTML  = "html"
 )
 
 // outputFlag is the flag -o.

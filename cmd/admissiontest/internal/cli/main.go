@@ -51,12 +51,16 @@ type app struct {
 	catalogue fs.FS
 	// provider replaces the targets in tests. Nil means the target that the flags choose.
 	provider target.Provider
+	// raw is standard error without the filter of package console. Only commands of GitHub Actions are
+	// written to it. Everything else uses Stderr.
+	raw io.Writer
 	// parsed is true as soon as the flags and arguments are accepted. An error before
 	// that is a usage error.
 	parsed bool
 }
 
 func (a *app) main(ctx context.Context, args []string) int {
+	a.raw = a.Stderr
 	a.Stdout, a.Stderr = filtered(a.Stdout), filtered(a.Stderr)
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil

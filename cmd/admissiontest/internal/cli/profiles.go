@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +72,36 @@ func (a *app) reportMatrix(args []string, markdown bool) error {
 	return html.WriteMatrix(a.Stdout, report.NewMatrix(servers))
 }
 
+func (a *app) reportBadgeCommand() *cobra.Command {
+	name := ""
+	command := a.ofReport(&cobra.Command{
+		Use:     "badge DIR|FILE --profile NAME",
+		Short:   "Print a badge: whether an API server conforms to a profile",
+		Long:    `Print a badge as JSON. Publish it, and https://shields.io/badges/endpoint-badge draws it.`,
+		Example: "  admissiontest report badge out --profile webhooks > badge.json",
+	}, func(input report.Input) error { return a.reportBadge(input.Report, name) })
+	command.Flags().StringVar(&name, "profile", "", "the profile: "+strings.Join(engine.ProfileNames(), ", "))
+	completeWith(command, "profile", engine.ProfileNames()...)
+	return command
+}
+
+// reportBadge implements the command report badge.
+func (a *app) reportBadge(r report.Report, name string) error {
+	chosen, err := engine.ProfileNamed(name)
+	if err != nil {
+		return usagef("--profile: %w", err)
+	}
+	catalogue, err := a.wholeCatalogue()
+	if err != nil {
+		return err
+	}
+	claim, err := chosen.Judge(r, catalogue)
+	if err != nil {
+		return err
+	}
+	return report.WriteBadge(a.Stdout, claim)
+}
+
 func (a *app) reportVerifyCommand() *cobra.Command {
 	return a.ofReport(&cobra.Command{
 		Use:   "verify DIR|FILE",
@@ -85,12 +116,12 @@ The exit code is 1 if the report is not right.`,
 }
 
 // reportVerify implements the command report verify.
-func (a *app) reportVerify(r report.Report) error {
+func (a *app) reportVerify(input report.Input) error {
 	catalogue, err := a.wholeCatalogue()
 	if err != nil {
 		return err
 	}
-	problems, err := engine.Verify(r, catalogue)
+	problems, err := engine.Verify(input.Report, catalogue)
 	if err != nil {
 		return err
 	}
@@ -117,8 +148,8 @@ run --known-failing. Replace each reason by the issue in which the failure is tr
 }
 
 // reportKnownFailing implements the command report known-failing.
-func (a *app) reportKnownFailing(r report.Report) error {
-	return r.WriteKnownFailing(a.Stdout)
+func (a *app) reportKnownFailing(input report.Input) error {
+	return input.Report.WriteKnownFailing(a.Stdout)
 }
 
 // wholeCatalogue returns the scenarios of this version.

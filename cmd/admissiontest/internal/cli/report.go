@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +14,7 @@ import (
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	return parent("report", "Work with the reports of runs", a.reportGetCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportVerifyCommand(), a.reportKnownFailingCommand())
+	return parent("report", "Work with the reports of runs", a.reportGetCommand(), a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportBadgeCommand(), a.reportVerifyCommand(), a.reportKnownFailingCommand())
 }
 
 // readReport is report.Read. Its error has the exit code exitUsage.
@@ -25,7 +27,7 @@ func readReport(path string) (report.Report, error) {
 }
 
 // ofReport makes a command that reads one report.
-func (a *app) ofReport(command *cobra.Command, do func(r report.Report) error) *cobra.Command {
+func (a *app) ofReport(command *cobra.Command, do func(input report.Input) error) *cobra.Command {
 	command.RunE = func(command *cobra.Command, args []string) error {
 		if len(args) != 1 {
 			return usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
@@ -35,7 +37,7 @@ func (a *app) ofReport(command *cobra.Command, do func(r report.Report) error) *
 			if err != nil {
 				return err
 			}
-			return do(r)
+			return do(report.Input{File: args[0], Report: r})
 		})(command, args)
 	}
 	return command
@@ -49,6 +51,77 @@ func readReports(paths []string) (all []report.Input, err error) {
 		all, errs = append(all, report.Input{File: path, Report: r}), append(errs, err)
 	}
 	return all, errors.Join(errs...)
+}
+
+func (a *app) reportHTMLCommand() *cobra.Command {
+	return a.ofReport(&cobra.Command{
+		Use:   "html DIR|FILE",
+		Short: "Write report.html from report.json",
+		Long: `Write report.html beside the report.json of a run, and print its path. The page is one
+file, which needs no network.`,
+		Example: "  admissiontest run --report out; admissiontest report html out",
+	}, a.reportHTML)
+}
+
+// reportHTML implements the command report html.
+func (a *app) reportHTML(input report.Input) error {
+	dir := input.File
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	if err := html.Save(dir, input.Report); err != nil {
+		return usagef("%w", err)
+	}
+	_, err := fmt.Fprintln(a.Stdout, filepath.Join(dir, html.File))
+	return err
+}
+
+func (a *app) reportDiffCommand() *cobra.Command {
+	var out outputFlag
+	command := &cobra.Command{
+		Use:   "diff BEFORE AFTER",
+		Short: "Compare the reports of two runs",
+		Long: `Compare the reports of two runs, for example of two versions or of two servers: print what
+differs between the servers, and the scenarios whose verdict changed, the new ones, and the
+removed ones, by cause. BEFORE and AFTER are folders of reports, or their report.json files.
+
+The exit code is 1 if a MUST that did not fail in BEFORE fails in AFTER.`,
+		Example: "  admissiontest report diff yesterday today\n  admissiontest report diff v1.35 v1.36 -o html > diff.html",
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("%s takes BEFORE and AFTER; got %d arguments", command.CommandPath(), len(args))
+			}
+			if _, err := out.json(); err != nil {
+				return err
+			}
+			return a.reading(func(_ context.Context, args []string) error { return a.reportDiff(args, out.format) })(command, args)
+		},
+	}
+	out.add(command, formatText, formatJSON, formatHTML)
+	return command
+}
+
+// reportDiff implements the command report diff.
+func (a *app) reportDiff(args []string, format string) error {
+	inputs, err := readReports(args)
+	if err != nil {
+		return err
+	}
+	before, after := inputs[0], inputs[1]
+	diff := report.Compare(before.Report, after.Report)
+	diff.Before.File, diff.After.File = before.File, after.File
+	switch format {
+	case formatJSON:
+		err = report.WriteDiffJSON(a.Stdout, diff)
+	case formatHTML:
+		err = html.WriteDiff(a.Stdout, diff)
+	default:
+		err = report.WriteDiff(a.Stdout, diff)
+	}
+	if err == nil && diff.Worse() {
+		err = withCode(exitFail, nil)
+	}
+	return err
 }
 
 func (a *app) reportMergeCommand() *cobra.Command {

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
@@ -24,6 +27,35 @@ func runTo(t *testing.T, target *fake, code int, args []string, scenarios ...str
 	return out
 }
 
+// A run writes report.html, and "report html" writes the same from report.json.
+func TestReportHTML(t *testing.T) {
+	dir := runTo(t, &fake{}, exitFail, []string{"--strict"}, "MUST fine", "SHOULD refused")
+	file := filepath.Join(dir, html.File)
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{"folder": dir, "file": filepath.Join(dir, report.JSONFile)} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			got := execute(t.Context(), nil, "report", "html", path)
+			got.check(t, exitPass)
+			if got.stdout != file+"\n" {
+				t.Errorf("standard output = %q", got.stdout)
+			}
+			again, err := os.ReadFile(file)
+			if diff := cmp.Diff(string(want), string(again)); err != nil || diff != "" {
+				t.Errorf("%v, -want +got:\n%s", err, diff)
+			}
+		})
+	}
+	if !strings.Contains(string(want), "FAIL") || !strings.Contains(string(want), "scenario/mine.s01") {
+		t.Errorf("the page is\n%s", want)
+	}
+}
+
 // A scenario and a server that try to inject a script are shown as text.
 func TestReportHTMLIsNotInjected(t *testing.T) {
 	const script = "</script><script>hacked()</script>"
@@ -33,6 +65,30 @@ func TestReportHTMLIsNotInjected(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(out, html.File))
 	if err != nil || strings.Count(string(page), "<script") != 1 || !strings.Contains(string(page), "&lt;script&gt;hacked()") {
 		t.Errorf("%v, the page is\n%s", err, page)
+	}
+}
+
+func TestReportDiff(t *testing.T) {
+	before := runTo(t, &fake{version: "v1.35.4"}, exitPass, nil, "MUST fine", "MUST fine")
+	after := runTo(t, &fake{}, exitFail, nil, "MUST fine", "MUST refused", "MUST fine")
+	got := execute(t.Context(), nil, "report", "diff", before, after)
+	got.check(t, exitFail)
+	for _, part := range []string{"API server v1.35.4", "changed verdict (1)\n  pass -> fail  mine.s01  MUST\n", "new (1)\n  pass  mine.s02", "1 changed verdict, 1 new, 0 gone, 1 unchanged\n"} {
+		if !strings.Contains(got.stdout, part) {
+			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
+		}
+	}
+	execute(t.Context(), nil, "report", "diff", after, before).check(t, exitPass)
+	got = execute(t.Context(), nil, "report", "diff", before, after, "-o", "json")
+	got.check(t, exitFail)
+	var diff report.Diff
+	if err := json.Unmarshal([]byte(got.stdout), &diff); err != nil || len(diff.Changed) != 1 || diff.Before.File != before {
+		t.Errorf("got %+v, %v", diff, err)
+	}
+	got = execute(t.Context(), nil, "report", "diff", before, after, "-o", "html")
+	got.check(t, exitFail)
+	if !strings.HasPrefix(got.stdout, "<!DOCTYPE html>") {
+		t.Errorf("standard output:\n%s", got.stdout)
 	}
 }
 
@@ -72,16 +128,19 @@ func TestReportBadInput(t *testing.T) {
 	other := runTo(t, &fake{version: "v1.35.4"}, exitPass, nil, "MUST fine")
 	bad := write(t, map[string]string{"foreign.json": `{"kind": "List", "apiVersion": "v1"}`, "truncated.json": `{"kind"`, "file": "", "empty/x": ""})
 	for want, args := range map[string][]string{
-		"takes one DIR or FILE; got 0 arguments":                        {"verify"},
-		"no such file or directory; want a file that":                   {"verify", bad + "/none"},
-		"it is not a report of admissiontest":                           {"verify", bad + "/foreign.json"},
-		"truncated.json:1:7: unexpected EOF: the file is truncated":     {"verify", bad + "/truncated.json"},
-		"empty/report.json: no such file":                               {"verify", bad + "/empty"},
-		"takes the folders of reports; got none":                        {"merge"},
-		"have 1 scenarios in common: mine.s00; want each scenario once": {"merge", good, good},
-		`their version of the API server differ ("v1.36.3", "v1.35.4")`: {"merge", good, other},
-		"--report: mkdir ": {"merge", good, "--report", bad + "/file"},
-		`unknown command "verif" for "admissiontest report"; did you mean`: {"verif", good},
+		"takes one DIR or FILE; got 0 arguments":                         {"html"},
+		"no such file or directory; want a file that":                    {"html", bad + "/none"},
+		"it is not a report of admissiontest":                            {"html", bad + "/foreign.json"},
+		"truncated.json:1:7: unexpected EOF: the file is truncated":      {"html", bad + "/truncated.json"},
+		"empty/report.json: no such file":                                {"html", bad + "/empty"},
+		"takes BEFORE and AFTER; got 1 arguments":                        {"diff", good},
+		`--output "xml": want text, json or html`:                        {"diff", good, good, "-o", "xml"},
+		"foreign.json: got apiVersion":                                   {"diff", good, bad + "/foreign.json"},
+		"takes the folders of reports; got none":                         {"merge"},
+		"have 1 scenarios in common: mine.s00; want each scenario once":  {"merge", good, good},
+		`their version of the API server differ ("v1.36.3", "v1.35.4")`:  {"merge", good, other},
+		"--report: mkdir ":                                               {"merge", good, "--report", bad + "/file"},
+		`unknown command "htm" for "admissiontest report"; did you mean`: {"htm", good},
 	} {
 		t.Run(want, func(t *testing.T) {
 			got := execute(t.Context(), nil, append([]string{"report"}, args...)...)

@@ -133,7 +133,7 @@ func flagGroups() []flagGroup {
 	return []flagGroup{
 		{"What runs", []string{"only", "level", "skip", "profile", "shard", "install", "mutants", "watch"}},
 		{"Where it runs", []string{
-			"target", "k8s-version", "plugin", "kubeconfig", "context", "disposable", "transport", "hook-image", "hook-address",
+			"target", "k8s-version", "assets-dir", "plugin", "kubeconfig", "context", "disposable", "transport", "hook-image",
 		}},
 		{"Your webhooks", []string{"endpoint", "endpoint-ca"}},
 		{"How it runs", []string{"parallel", "patience", "fail-fast"}},
@@ -451,6 +451,11 @@ func (a *app) finish(ctx context.Context, f *runFlags, result report.Report, run
 		errs = append(errs, report.WriteConsole(a.Stdout, result, report.ConsoleOptions{
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.about.Strict,
 		}))
+	}
+	if a.env("GITHUB_ACTIONS") == "true" {
+		if err := a.github(result); err != nil {
+			a.note(err.Error())
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return errors.Join(runErr, withCode(exitInfrastructure, err))

@@ -148,7 +148,7 @@ func (s *scene) files(t *testing.T, commands map[string]interruptedCommand) {
 		strings.Repeat(`{"name":"a","level":"MUST","verdict":"pass","requirement":"A requirement."},`, 400_000)+`{}]}`, 0o600)
 	for name, args := range map[string][]string{
 		"list": {"list", large}, "explain": {"explain", large}, "run": {"run", large}, "watch": {"run", "--watch", large},
-		"matrix": {"report", "matrix", report, report}, "merge": {"report", "merge", report},
+		"html": {"report", "html", report}, "diff": {"report", "diff", report, report}, "merge": {"report", "merge", report},
 	} {
 		commands[name+" large files"] = interruptedCommand{args: args}
 	}
@@ -175,15 +175,10 @@ func (s *scene) programs(t *testing.T, commands map[string]interruptedCommand) {
 	for name, args := range map[string][]string{
 		"assets build": {"assets", "build"}, "run builds": {"run", "wire"}, "serve builds": {"serve"}, "image": {"image", "--tarball", filepath.Join(s.dir, "image.tar")},
 		"kind": {"run", "wire", "--target", "kind"}, "cleanup of kind": {"cleanup", "--target", "kind"},
-		"version of a server": {"run", "wire"}, "assets path": {"assets", "path"}, "assets list": {"assets", "list"}, "start": {"run", "wire"}, "serve starts": {"serve"},
+		"version of a server": {"run", "wire", "--assets-dir", filepath.Join(s.dir, "versions")}, "assets path": {"assets", "path", "--assets-dir", filepath.Join(s.dir, "versions")},
+		"assets list": {"assets", "list", "--assets-dir", filepath.Join(s.dir, "versions")},
+		"start":       {"run", "wire", "--assets-dir", filepath.Join(s.dir, "starts")}, "serve starts": {"serve", "--assets-dir", filepath.Join(s.dir, "starts")},
 	} {
-		env := env // of this command
-		switch name {
-		case "version of a server", "assets path", "assets list":
-			env = append(slices.Clip(env), "KUBEBUILDER_ASSETS="+filepath.Join(s.dir, "versions"))
-		case "start", "serve starts":
-			env = append(slices.Clip(env), "KUBEBUILDER_ASSETS="+filepath.Join(s.dir, "starts"))
-		}
 		commands[name] = interruptedCommand{args: args, env: env, reached: reached}
 	}
 }
