@@ -131,7 +131,7 @@ func testedVersions() []string { return []string{"1.37.2", "1.36.3", "1.35.4", "
 func Advice(asked string) string {
 	v := version(cmp.Or(strings.TrimPrefix(asked, "v"), DefaultVersion))
 	return fmt.Sprintf(`there are three ways to get them:
-  1. use existing binaries: KUBEBUILDER_ASSETS=DIR, where DIR has kube-apiserver and etcd
+  1. use existing binaries: --assets-dir DIR, or KUBEBUILDER_ASSETS=DIR, where DIR has kube-apiserver and etcd
   2. download them into the store of setup-envtest, and choose %[2]s as the version: go run sigs.k8s.io/controller-runtime/tools/setup-envtest@latest use %[2]s.x
   3. build them, with Go in PATH and a module proxy that it can reach (GOPROXY): admissiontest assets build --k8s-version %[1]s`,
 		v, "1."+v.minor())

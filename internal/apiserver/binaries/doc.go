@@ -8,7 +8,7 @@
 //
 // It looks in these places and uses the first that has them:
 //
-//  1. Options.Dir (BinaryAssetsDirectory in Go),
+//  1. Options.Dir (the flag --assets-dir),
 //  2. the directory that KUBEBUILDER_ASSETS names,
 //  3. the cache: Options.CacheDir/k8s/VERSION-GOOS-GOARCH, the layout of
 //     setup-envtest,

@@ -29,7 +29,7 @@ func (j *job) install(ctx context.Context, build func(context.Context, dirs) err
 		return Assets{}, j.noCache
 	}
 	if err := os.MkdirAll(j.cache, 0o755); err != nil {
-		return Assets{}, fmt.Errorf("make the cache %s: %w; choose another directory as the cache (XDG_CACHE_HOME), or use existing binaries (KUBEBUILDER_ASSETS=DIR)", j.cache, err)
+		return Assets{}, fmt.Errorf("make the cache %s: %w; choose another directory as the cache (XDG_CACHE_HOME), or use existing binaries (--assets-dir)", j.cache, err)
 	}
 	if err := safe(j.cache); err != nil {
 		return Assets{}, fmt.Errorf("use the cache %s: %w", j.cache, err)

@@ -66,7 +66,7 @@ func safe(dir string) error {
 	for _, name := range append(programs(), manifestName, ".") {
 		err := userfile.CheckOwner(filepath.Join(dir, name))
 		if errors.Is(err, ErrUnsafe) {
-			return fmt.Errorf("%w; if you trust it, change its owner or mode, otherwise remove it; or use other binaries: KUBEBUILDER_ASSETS=DIR", err)
+			return fmt.Errorf("%w; if you trust it, change its owner or mode, otherwise remove it; or use other binaries: --assets-dir DIR", err)
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)

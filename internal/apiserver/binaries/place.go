@@ -52,7 +52,7 @@ func (j *job) findCache() error {
 	if root == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			j.noCache = fmt.Errorf("find control plane %s: %w: %w; set HOME, or use existing binaries: KUBEBUILDER_ASSETS=DIR",
+			j.noCache = fmt.Errorf("find control plane %s: %w: %w; set HOME, or use existing binaries: --assets-dir DIR, or KUBEBUILDER_ASSETS=DIR",
 				cmp.Or(strings.TrimPrefix(j.Version, "v"), DefaultVersion), ErrNoCache, err)
 			return nil
 		}

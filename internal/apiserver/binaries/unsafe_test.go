@@ -43,7 +43,7 @@ func TestUnsafeCacheIsRefused(t *testing.T) {
 			} {
 				t.Run(call, func(t *testing.T) {
 					got, err := do()
-					if !errors.Is(err, ErrUnsafe) || !reflect.ValueOf(got).IsZero() || !strings.Contains(err.Error(), "KUBEBUILDER_ASSETS=DIR") {
+					if !errors.Is(err, ErrUnsafe) || !reflect.ValueOf(got).IsZero() || !strings.Contains(err.Error(), "--assets-dir DIR") {
 						t.Errorf("%s = %v, %v; want ErrUnsafe with what to do", call, got, err)
 					}
 				})
@@ -109,7 +109,7 @@ func TestWithoutHome(t *testing.T) {
 		"Build":  func() (Assets, error) { return Build(t.Context(), o) },
 	} {
 		t.Run(call, func(t *testing.T) {
-			if got, err := do(); !errors.Is(err, ErrNoCache) || !strings.Contains(err.Error(), "set HOME, or use existing binaries: KUBEBUILDER_ASSETS=DIR") {
+			if got, err := do(); !errors.Is(err, ErrNoCache) || !strings.Contains(err.Error(), "set HOME, or use existing binaries: --assets-dir DIR") {
 				t.Errorf("%s = %v, %v; want ErrNoCache with what to do", call, got, err)
 			}
 		})

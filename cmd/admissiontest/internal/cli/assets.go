@@ -35,9 +35,11 @@ func (a *app) oneAssets(use, short, long string, get func(context.Context, binar
 			return err
 		}),
 	}
-	f.add(command)
-	if use == "build" {
+	if use == "build" { // into the cache
+		f.addVersion(command)
 		f.plugins.add(command)
+	} else {
+		f.add(command)
 	}
 	return command
 }
@@ -59,6 +61,7 @@ func (a *app) assetsList() *cobra.Command {
 			return errors.Join(a.writeAssets(found), err)
 		}),
 	}
+	f.addDir(command)
 	out.add(command)
 	return command
 }

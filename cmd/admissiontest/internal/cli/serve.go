@@ -36,6 +36,9 @@ scenarios that need these are unsupported.`,
 
 // serve implements the command serve.
 func (a *app) serve(ctx context.Context, f *assetFlags) (err error) {
+	if f.dir != "" && len(f.plugins) > 0 {
+		return usagef("--plugin cannot be combined with %s", builtAlready)
+	}
 	binaries, err := binaries.Ensure(ctx, f.options(a.note))
 	if err != nil {
 		return err

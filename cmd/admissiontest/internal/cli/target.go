@@ -19,18 +19,32 @@ import (
 type assetFlags struct {
 	// version is the version of Kubernetes. Empty means the default.
 	version string
+	// dir is a folder with the binaries. Empty means that admissiontest finds, downloads or builds them.
+	dir string
 	// plugins are compiled into kube-apiserver.
 	plugins pluginFlag
 }
 
-// add adds --k8s-version to a command.
+// add adds --k8s-version and --assets-dir to a command.
 func (f *assetFlags) add(command *cobra.Command) {
+	f.addVersion(command)
+	f.addDir(command)
+}
+
+// addDir adds --assets-dir to a command.
+func (f *assetFlags) addDir(command *cobra.Command) {
+	command.Flags().StringVar(&f.dir, "assets-dir", "", "folder with kube-apiserver and etcd (default: KUBEBUILDER_ASSETS, else binaries found on this machine, else built)")
+	_ = command.MarkFlagDirname("assets-dir")
+}
+
+// addVersion adds --k8s-version to a command.
+func (f *assetFlags) addVersion(command *cobra.Command) {
 	command.Flags().StringVar(&f.version, "k8s-version", "", "Kubernetes version, or a minor version such as 1.36 (default: "+binaries.DefaultVersion+")")
 }
 
 // options returns the options of package binaries.
 func (f *assetFlags) options(progress func(string)) binaries.Options {
-	return binaries.Options{Version: f.version, Plugins: f.plugins, Progress: progress}
+	return binaries.Options{Version: f.version, Dir: f.dir, Plugins: f.plugins, Progress: progress}
 }
 
 // pluginFlag has the values of --plugin, which can be repeated. It implements pflag.Value.
@@ -62,6 +76,9 @@ func (f *pluginFlag) Set(text string) error {
 	}
 	return err
 }
+
+// builtAlready is why --plugin cannot be combined with --assets-dir.
+const builtAlready = "--assets-dir, whose kube-apiserver is built already"
 
 // clusterFlags choose an existing API server.
 type clusterFlags struct{ kubeconfig, context string }
@@ -102,7 +119,6 @@ func (f *targetFlags) add(command *cobra.Command) {
 	set.BoolVar(&f.disposable, "disposable", false, "with --kubeconfig: the API server is only for tests and has no other clients, so scenarios can run whose configurations decide about all requests")
 	set.StringVar(&f.transport.Mode, "transport", providers.TransportAuto, "how the API server reaches the Hooks: url (on this machine), service (through a pod in the cluster) or auto (url if it works, otherwise service)")
 	set.StringVar(&f.transport.HookImage, "hook-image", "", "image of the pod for --transport service, made by \"admissiontest image\" (default on a kind cluster of this machine: built and loaded into the nodes)")
-	set.StringVar(&f.transport.HookAddress, "hook-address", "", "HOST[:PORT] at which the API server reaches this machine (default: the first address of this machine that works)")
 	completeWith(command, "transport", providers.Transports()...)
 	f.assets.add(command)
 	f.assets.plugins.add(command)
@@ -125,12 +141,15 @@ func (f *targetFlags) check(command *cobra.Command) error {
 	switch f.name {
 	case framework.TargetEnvtest:
 		if flags, with = ofCluster, "--target envtest, which starts its own API server"; flags == "" {
-			flags, with = given("transport", "hook-image", "hook-address"), "--target envtest, whose API server runs on this machine and has no pods"
+			flags, with = given("transport", "hook-image"), "--target envtest, whose API server runs on this machine and has no pods"
+		}
+		if flags == "" && f.assets.dir != "" {
+			flags, with = given("plugin"), builtAlready
 		}
 	case framework.TargetKubeconfig:
-		flags, with = given("k8s-version", "plugin"), "a kubeconfig, whose API server runs already"
+		flags, with = given("k8s-version", "assets-dir", "plugin"), "a kubeconfig, whose API server runs already"
 	case framework.TargetKind:
-		flags, with = given("kubeconfig", "context", "disposable", "report-configmap", "plugin"), "--target kind, which uses the API server of a kind cluster"
+		flags, with = given("kubeconfig", "context", "disposable", "report-configmap", "assets-dir", "plugin"), "--target kind, which uses the API server of a kind cluster"
 	}
 	switch {
 	case flags != "":
@@ -143,20 +162,14 @@ func (f *targetFlags) check(command *cobra.Command) error {
 	return f.checkTransport()
 }
 
-// checkTransport returns an error for a bad value or combination of --transport, --hook-image and --hook-address.
+// checkTransport returns an error for a bad value or combination of --transport and --hook-image.
 func (f *targetFlags) checkTransport() error {
 	t := f.transport
 	switch {
 	case !slices.Contains(providers.Transports(), t.Mode):
 		return usagef("--transport %q: want %s%s", t.Mode, strings.Join(providers.Transports(), ", "), suggest.DidYouMean(t.Mode, providers.Transports()))
-	case t.HookAddress != "" && t.Mode == framework.TransportService:
-		return usagef("--hook-address cannot be combined with --transport service, which uses the address of a Service")
 	case t.HookImage != "" && t.Mode == framework.TransportURL:
 		return usagef("--hook-image cannot be combined with --transport url, which runs no pod")
-	case t.HookAddress != "":
-		if _, _, err := providers.ParseHookAddress(t.HookAddress); err != nil {
-			return usagef("--hook-address %q: %w", t.HookAddress, err)
-		}
 	}
 	return nil
 }
@@ -181,7 +194,7 @@ func (f *targetFlags) provider(progress func(string), logs string, failed func()
 
 // args returns the flags that choose the same target in another command line.
 func (f *targetFlags) args(set *pflag.FlagSet) []string {
-	args := argsOf(set, "target", "kubeconfig", "context", "k8s-version", "hook-image", "hook-address", "plugin", "disposable", "transport")
+	args := argsOf(set, "target", "kubeconfig", "context", "k8s-version", "assets-dir", "hook-image", "plugin", "disposable", "transport")
 	if f.name == framework.TargetKubeconfig && !set.Changed("target") && f.cluster.kubeconfig == "" && f.cluster.context == "" {
 		args = append([]string{"--target", f.name}, args...)
 	}
