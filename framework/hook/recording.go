@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -64,8 +65,15 @@ func (r *Recording) Calls() framework.Trace {
 		calls = append(calls, *call)
 	}
 	r.owner.mu.Unlock()
-	// The reviews of a call do not change after they are set, so they are copied without the lock.
+	// The maps and slices of a call do not change after they are set, so they are copied
+	// without the lock.
 	for i := range calls {
+		calls[i].Header = calls[i].Header.Clone()
+		calls[i].Protocols = slices.Clone(calls[i].Protocols)
+		calls[i].Query = maps.Clone(calls[i].Query)
+		for name, values := range calls[i].Query {
+			calls[i].Query[name] = slices.Clone(values)
+		}
 		calls[i].Review = runtime.DeepCopyJSON(calls[i].Review)
 		calls[i].Response = runtime.DeepCopyJSON(calls[i].Response)
 	}

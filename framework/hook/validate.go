@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,7 +55,18 @@ func (s Script) connectionFault() Fault {
 }
 
 func (r Reply) problems() []*InvalidField {
-	return slices.Concat(r.faultProblems(), r.waitProblems(), r.httpProblems())
+	problems := append(r.faultProblems(), r.waitProblems()...)
+	problems = append(problems, r.httpProblems()...)
+	for _, part := range []struct {
+		field string
+		value any
+	}{{"status", r.Status}, {"patch", r.Patch}, {"review", r.Review}} {
+		if _, err := json.Marshal(part.value); err != nil {
+			problems = append(problems, &InvalidField{Field: part.field,
+				Problem: fmt.Sprintf("cannot be encoded as JSON: %v", err)})
+		}
+	}
+	return problems
 }
 
 func (r Reply) faultProblems() []*InvalidField {

@@ -28,7 +28,7 @@ func (c *Case) writesField(path []any) bool {
 	return writes(written, names, regexp.MustCompile(`(?s)\b`+strings.Join(quoted, `\b.*\b`)+`\b`))
 }
 
-// writes reports whether a value has, besides expectations, fields of some names one below the other, or a text with these
+// writes reports whether a value has, besides expectations, fields of some names one below the other, or a string with these
 // names in their order.
 func writes(value any, names []string, text *regexp.Regexp) bool {
 	switch value := value.(type) {
@@ -50,7 +50,7 @@ func writes(value any, names []string, text *regexp.Regexp) bool {
 	return false
 }
 
-// below returns the names after those of a JSON pointer, and whether it has the first of them.
+// below returns the names that follow after the end of a JSON pointer, and whether the pointer has the first names.
 func below(names []string, pointer string) (rest []string, ok bool) {
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		switch {
