@@ -47,14 +47,13 @@ func (b *bench) catalogue(ctx context.Context) error {
 	b.figure("whole process, all servers", m.wall.Seconds(), "s")
 	b.figure("peak memory of the command", m.peak, "MiB")
 	b.print("  verdicts: %s", r.Summary)
-	b.catalogueSeconds = r.Timing.Catalogue
 	return nil
 }
 
 // runCommand runs scenarios with the command and reads its report. It lists the scenarios that did not pass.
-func (b *bench) runCommand(ctx context.Context, names ...string) (report.Report, measured, error) {
+func (b *bench) runCommand(ctx context.Context) (report.Report, measured, error) {
 	var r report.Report
-	m, err := b.execute(ctx, append([]string{"run", "-o", "json"}, names...)...)
+	m, err := b.execute(ctx, "run", "-o", "json")
 	if wrong := json.Unmarshal(m.stdout, &r); wrong != nil {
 		return r, m, errors.Join(err, fmt.Errorf("read report of %s: %w", b.command, wrong))
 	}

@@ -2,7 +2,6 @@
 //
 //	load       the command without an API server
 //	catalogue  the whole catalogue as the command runs it
-//	observed   the same on API servers that record the calls of their plugins
 //
 // # Promise
 //
@@ -44,8 +43,6 @@ type bench struct {
 	command string
 	assets  binaries.Assets
 	out     io.Writer
-	// catalogueSeconds is the time of the catalogue, for the difference to the observed one.
-	catalogueSeconds float64
 	// failed are the scenarios that did not pass.
 	failed []string
 }

@@ -20,8 +20,7 @@ func hostile(t *testing.T) report.Report {
 }
 
 // sample returns a report of a run with a number of outcomes. Of twenty scenarios, one fails, one is
-// unsupported, one is a known failure, and sometimes one is inconclusive or an error. The first failure
-// has a diff of 200 lines.
+// unsupported, one is a known failure, and sometimes one is inconclusive or an error.
 func sample(outcomes int) report.Report {
 	r := report.New(framework.TargetInfo{
 		Kind: framework.TargetEnvtest, ServerVersion: "v1.36.3", Transport: framework.TransportURL,

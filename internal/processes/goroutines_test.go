@@ -23,7 +23,7 @@ func TestLabelFindsItsOwnGoroutines(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	left := label.WaitUntilGone(short)
-	if len(left) != 1 || !strings.HasPrefix(left[0], "1 × ") || !strings.Contains(left[0], "goroutines_test.blocked (goroutines_test.go:") {
+	if len(left) != 1 || !strings.HasPrefix(left[0], "1 × ") || !strings.Contains(left[0], "processes_test.blocked (goroutines_test.go:") {
 		t.Errorf("goroutines of the label are %q, want one that names blocked", left)
 	}
 	if left := other.Running(); len(left) != 0 {

@@ -32,8 +32,7 @@ type watchLoop struct {
 	flags *runFlags
 	args  []string
 	files watchedFiles
-	// provider is made again when a plugin has changed. Nil means that it must be made. Envtest is the same, if
-	// it starts API servers on this machine.
+	// provider is made again when a plugin has changed. Nil means that it must be made.
 	provider target.Provider
 	// opened are the files that scenarios were read from.
 	opened map[string]bool
