@@ -2,6 +2,7 @@ package hook_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -45,6 +46,10 @@ func TestValidate(t *testing.T) {
 		{
 			"header value", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"A": "b\r\nc"}}},
 			`http.header: A: "b\r\nc" is not a header value`,
+		},
+		{
+			"not JSON", hook.Reply{Review: map[string]any{"x": math.Inf(1)}},
+			`review: cannot be encoded as JSON: json: unsupported value: +Inf`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func checkOwnBackend(c *checker, h *webhook) {
 		return
 	}
 	all := c.reachedOf(h, c.ownRequests(h.backend))
-	c.requests(h, selectorField(h), all, Finding{Message: fmt.Sprintf("a request that brings its own backend, Service %s, back %s", h.backend, waits(h))})
+	c.requests(h, selectorField(h), all, Finding{Message: fmt.Sprintf("a request that brings its own backend, Service %s, back %s", h.backend, waits(h)), Patch: excludePatch(h, h.backend.namespace)})
 }
 
 // selectorField returns the field to change if a webhook reaches too many namespaces.
@@ -114,11 +114,28 @@ func selectorField(h *webhook) string {
 	return "rules"
 }
 
+// excludePatch returns a patch that excludes namespaces by name. It is empty if the webhook has matchExpressions already:
+// the author has to decide.
+func excludePatch(h *webhook, namespaces ...string) []Operation {
+	expression := map[string]any{"key": nameLabel, "operator": "NotIn", "values": namespaces}
+	switch {
+	case h.NamespaceSelector == nil:
+		return []Operation{{"add", h.pointer("namespaceSelector"), map[string]any{"matchExpressions": []any{expression}}}}
+	case len(h.NamespaceSelector.MatchExpressions) == 0:
+		return []Operation{{"add", h.pointer("namespaceSelector/matchExpressions"), []any{expression}}}
+	default:
+		return []Operation{{"add", h.pointer("namespaceSelector/matchExpressions/-"), expression}}
+	}
+}
+
 func checkSystemSet(c *checker) {
 	probes := c.systemRequests()
 	for _, h := range c.chosen() {
 		f := Finding{Message: "a request that the cluster needs " + waits(h)}
 		all := c.reachedOf(h, slices.DeleteFunc(slices.Clone(probes), func(p probe) bool { return !h.fails && p.Resource.Resource == "leases" })) // CF-BLOCK-3
+		if first, _ := all.requests(); len(first) > 0 && first[0].Namespace == kubeSystem {
+			f.Patch = excludePatch(h, kubeSystem, nodeLeases)
+		}
 		c.requests(h, "rules", all, f)
 	}
 }
@@ -131,6 +148,7 @@ func checkLeases(c *checker, h *webhook) {
 	_, unknown := all.requests()
 	f := Finding{
 		Message: fmt.Sprintf("waits up to %d s for the webhook, whatever its failurePolicy; a lease that is not renewed in time is lost", h.timeout),
+		Patch:   excludePatch(h, kubeSystem, nodeLeases),
 	}
 	if f.Severity = Error; unknown != "" {
 		f.Severity = Warning
@@ -220,7 +238,7 @@ func checkUninstall(c *checker, h *webhook) {
 			remove("apiextensions.k8s.io/customresourcedefinitions", "", crd.GetName())
 		}
 	}
-	c.requests(h, "rules", c.reachedOf(h, probes), Finding{Message: "the deletion is refused when the webhook is gone: its namespace or CustomResourceDefinitions cannot be removed"})
+	c.requests(h, "rules", c.reachedOf(h, probes), Finding{Message: "the deletion is refused when the webhook is gone: its namespace or CustomResourceDefinitions cannot be removed", Patch: excludePatch(h, h.backend.namespace)})
 }
 
 // sameRelease reports whether two objects have the labels of the same release.

@@ -175,3 +175,60 @@ func TestSelectorsOnCluster(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// What serves a webhook: replicas, an autoscaler, a DaemonSet, and budgets with each form of selector.
+func TestReplicas(t *testing.T) {
+	find := func(manifests []shipped.Manifest, kind string) int {
+		for i, m := range manifests {
+			if m.Object["kind"] == kind {
+				return i
+			}
+		}
+		t.Fatalf("there is no %s", kind)
+		return 0
+	}
+	set := func(kind string, value any, path ...string) func([]shipped.Manifest) []shipped.Manifest {
+		return func(all []shipped.Manifest) []shipped.Manifest {
+			if err := unstructured.SetNestedField(all[find(all, kind)].Object, value, path...); err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+	}
+	const budget = "PodDisruptionBudget"
+	for name, test := range map[string]struct {
+		change func([]shipped.Manifest) []shipped.Manifest
+		want   string
+	}{
+		"sound":       {func(all []shipped.Manifest) []shipped.Manifest { return all }, ""},
+		"one replica": {set("Deployment", int64(1), "spec", "replicas"), "has 1 replica(s)"},
+		"autoscaler": {func(all []shipped.Manifest) []shipped.Manifest {
+			return append(all, shipped.Manifest{Object: map[string]any{
+				"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": map[string]any{"name": "guard", "namespace": "guard-system"},
+				"spec": map[string]any{"minReplicas": int64(1), "scaleTargetRef": map[string]any{"kind": "Deployment", "name": "guard"}},
+			}})
+		}, "has 1 replica(s)"},
+		"DaemonSet": {func(all []shipped.Manifest) []shipped.Manifest {
+			at := find(all, "Deployment")
+			unstructured.RemoveNestedField(all[at].Object, "spec", "replicas")
+			all[at].Object["kind"] = "DaemonSet"
+			return all
+		}, ""},
+		"no budget": {func(all []shipped.Manifest) []shipped.Manifest {
+			at := find(all, budget)
+			return append(all[:at:at], all[at+1:]...)
+		}, "no PodDisruptionBudget selects"},
+		"budget of others":        {set(budget, map[string]any{"matchLabels": map[string]any{"app": "other"}}, "spec", "selector"), "no PodDisruptionBudget selects"},
+		"budget by an expression": {set(budget, map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "In", "values": []any{"guard"}}}}, "spec", "selector"), ""},
+		"budget without selector": {set(budget, map[string]any{}, "spec", "selector"), "no PodDisruptionBudget selects"},
+		"no disruption":           {set(budget, map[string]any{"disruptionsAllowed": int64(0), "currentHealthy": int64(2)}, "status"), "allows no disruption"},
+		"too few are healthy":     {set(budget, map[string]any{"disruptionsAllowed": int64(0), "currentHealthy": int64(1)}, "status"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := found(t, "CF-BLOCK-10", append(test.change(around(t)), webhookWith("Validating", func(map[string]any) {}))...)
+			if test.want == "" && got != "" || !strings.Contains(got, test.want) || strings.Contains(got, "\n") {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

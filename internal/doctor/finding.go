@@ -79,13 +79,21 @@ type Finding struct {
 	Message string `json:"message"`
 	// Unknown says why it is not certain. Empty if it is.
 	Unknown string `json:"unknown,omitempty"`
-	// Fix says what to change.
-	Fix string `json:"fix"`
+	// Fix says what to change. Patch is the change as a JSON Patch of the object, if the change is mechanical.
+	Fix   string      `json:"fix"`
+	Patch []Operation `json:"patch,omitempty"`
 	// Source has the addresses of issues, code and documentation.
 	Source []string `json:"source"`
-	// Fingerprint identifies the finding for code scanning. It depends on the rule, object, webhook and field without indices, not on
+	// Fingerprint identifies the finding in a baseline. It depends on the rule, object, webhook and field without indices, not on
 	// lines.
 	Fingerprint string `json:"fingerprint"`
+}
+
+// Operation is an operation of a JSON Patch.
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
 }
 
 // Position returns FILE:LINE:COLUMN, or "" for an object of a cluster.

@@ -66,24 +66,19 @@ type Dialed struct {
 	Problem string
 }
 
-// Report is the outcome of Judge. As JSON, its keys are frozen.
+// Report is the outcome of Judge.
 type Report struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Configurations is the number of objects that were judged, without configurations that have no webhooks. Webhooks and
-	// Policies are the numbers of webhooks and policies.
-	Configurations int `json:"configurations"`
-	Webhooks       int `json:"webhooks"`
-	Policies       int `json:"policies"`
-	// Rules are the IDs of the rules that were checked.
-	Rules   []string `json:"rules"`
-	Summary Summary  `json:"summary"`
+	// Rules are the rules that were checked.
+	Rules []Rule
 	// Findings are the violations, the worst first.
-	Findings []Finding `json:"findings"`
-	// Suppressed are the violations that an annotation suppresses.
-	Suppressed []Finding `json:"suppressed"`
+	Findings []Finding
+	// Suppressed are the violations that an annotation or a baseline suppresses.
+	Suppressed []Finding
 	// Undecided are the rules that could not be judged.
-	Undecided []Undecided `json:"notChecked"`
+	Undecided []Undecided
+	// Webhooks and Policies are the numbers of webhooks and policies that were judged. Configurations is the number of objects, without
+	// configurations that have no webhooks.
+	Configurations, Webhooks, Policies int
 
 	merged map[[5]string]int // the index in Findings by rule, object, message, request and severity
 }
@@ -125,9 +120,8 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	if w == nil {
 		return nil, err
 	}
-	report := &Report{APIVersion: "admissiontest.dev/v1alpha1", Kind: "DoctorReport", Rules: []string{}, Findings: []Finding{}, Suppressed: []Finding{}, Undecided: []Undecided{}, merged: map[[5]string]int{}}
+	report := &Report{Rules: rules, merged: map[[5]string]int{}}
 	for _, rule := range rules {
-		report.Rules = append(report.Rules, rule.ID)
 		rule.Check(&checker{world: w, input: &input, rule: rule, report: report})
 	}
 	for _, h := range w.webhooks {
@@ -147,7 +141,6 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	}
 	w.suppress(&input, report)
 	slices.SortStableFunc(report.Findings, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
-	report.Summary = report.summary()
 	return report, err
 }
 
@@ -204,6 +197,9 @@ func (w *world) readAdmission() error {
 	}
 	for _, key := range []string{mutatingConfigurations, validatingConfigurations} {
 		w.byKind[key] = slices.DeleteFunc(w.byKind[key], func(o *object) bool {
+			if o.GroupVersionKind().Version == "v1beta1" {
+				setOldDefaults(o)
+			}
 			if err := w.readWebhooks(o); err != nil {
 				refuse(o, err)
 				return true

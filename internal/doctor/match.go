@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -23,6 +25,15 @@ func matchRules() []Rule {
 			Fix:    "leave out matchPolicy, so that it is Equivalent, or add the version to apiVersions",
 			Source: []string{typesSource, issue("elastic/cloud-on-k8s/pull/4271"), goodPractices},
 			Check:  each(checkVersions),
+		},
+		{
+			ID: "CF-MATCH-2", Name: "one-call", Level: framework.Should,
+			Title:  "A request leads to one call of a backend.",
+			Why:    "The backend gets the same request twice, once as a version that was converted, and can change or refuse it twice.",
+			When:   "two webhooks of one backend have rules for different versions of one resource, and matchPolicy Equivalent; or two configurations have the same webhook with the same selectors",
+			Fix:    "use one webhook with the storage version, or matchPolicy Exact for one webhook for each version; delete the configuration of an earlier installation",
+			Source: []string{issue("elastic/cloud-on-k8s/issues/4270"), issue("elastic/cloud-on-k8s/issues/5423"), issue("istio/istio/issues/36114")},
+			Check:  checkTwice,
 		},
 		{
 			ID: "CF-MATCH-3", Name: "no-dead-rule", Level: framework.Must,
@@ -46,7 +57,7 @@ func matchRules() []Rule {
 			ID: "CF-MATCH-7", Name: "match-conditions-hold", Level: framework.Must,
 			Title:  "Match conditions compile, and can be evaluated for every operation of the rules.",
 			Why:    "With failurePolicy Fail, an error in a match condition refuses the request; with Ignore, the webhook is not called.",
-			When:   "a condition does not compile; an error for a request in which object is null (DELETE), oldObject is null (CREATE), or the object has no labels or annotations; always true or false",
+			When:   "a condition does not compile; more than 64, or the same name twice; an error for a request in which object is null (DELETE), oldObject is null (CREATE), or the object has no labels or annotations; always true or false",
 			Fix:    "test with object != null and has(object.metadata.labels) before you use them",
 			Source: []string{issue("ovn-kubernetes/ovn-kubernetes/pull/6053"), issue("kubernetes/kubernetes/pull/116261"), "https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/apis/cel/config.go"},
 			Check:  checkConditions,
@@ -97,13 +108,86 @@ func (c *checker) versions(h *webhook, index int, group, resource string) {
 		severity = Warning
 	}
 	c.webhook(h, fmt.Sprintf("rules[%d].apiVersions", index), Finding{
-		Severity: severity, Request: fmt.Sprintf("%s %s in version %s", operations(h.Rules[index])[0], resource, missing[0]),
+		Severity: severity, Request: fmt.Sprintf("%s %s in version %s", operations(h.Rules[index])[0], resource, missing[0]), Patch: []Operation{{"replace", h.pointer("matchPolicy"), "Equivalent"}},
 		Message: fmt.Sprintf("matchPolicy is Exact: the webhook is not called for %s in version %s, which is served too", resource, strings.Join(missing, ", ")),
 	})
 }
 
 func containsOrAll(list []string, one string) bool {
 	return slices.Contains(list, one) || slices.Contains(list, "*")
+}
+
+func checkTwice(c *checker) {
+	type group struct {
+		mutates bool
+		address string
+	}
+	groups := map[group][]*webhook{}
+	for _, h := range c.webhooks {
+		of := group{h.mutates, h.address()}
+		for _, other := range groups[of] {
+			if h.address() != "" && (c.judged(h.configuration) || c.judged(other.configuration)) && (c.sameWebhook(other, h) || c.convertedCall(other, h)) {
+				break // one finding is enough
+			}
+		}
+		groups[of] = append(groups[of], h)
+	}
+}
+
+// sameWebhook checks that two configurations do not have the same webhook. It reports whether there is a finding.
+func (c *checker) sameWebhook(h, other *webhook) bool {
+	if h.configuration == other.configuration || h.Name != other.Name {
+		return false
+	}
+	path := func(h *webhook) string {
+		if h.ClientConfig.Service != nil {
+			return ptr.Deref(h.ClientConfig.Service.Path, "/")
+		}
+		return ""
+	}
+	same := path(h) == path(other) && equality.Semantic.DeepEqual(h.NamespaceSelector, other.NamespaceSelector) &&
+		equality.Semantic.DeepEqual(h.ObjectSelector, other.ObjectSelector) && equality.Semantic.DeepEqual(h.Rules, other.Rules)
+	if same {
+		c.webhook(h, "name", Finding{Severity: Warning, Request: "every request that the webhook matches", Message: fmt.Sprintf("%s has the same webhook, with the same rules and selectors: each request leads to two calls", other.configuration)})
+	}
+	return same
+}
+
+// convertedCall checks that two webhooks are not both called for one request because their rules have two versions of a
+// resource. It reports whether there is a finding.
+func (c *checker) convertedCall(h, other *webhook) bool {
+	if h.exact() || other.exact() {
+		return false
+	}
+	for i, rule := range h.Rules {
+		for _, second := range other.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					if hasWildcard(group+resource) || !slices.Contains(second.APIGroups, group) || !slices.Contains(second.Resources, resource) || slices.ContainsFunc(rule.APIVersions, func(v string) bool { return containsOrAll(second.APIVersions, v) || v == "*" }) {
+						continue
+					}
+					known := c.version(group, resource, rule.APIVersions[0])
+					at := slices.IndexFunc(operations(rule), func(o string) bool { return slices.Contains(operations(second), o) })
+					if known == nil || at < 0 || c.version(group, resource, second.APIVersions[0]) == nil {
+						continue
+					}
+					a := about{operation: operations(rule)[at], resource: group + "/" + resource, version: rule.APIVersions[0], name: "example-1"}
+					if known.Namespaced {
+						a.namespace = ordinary
+					}
+					p := newProbe(c.world, a)
+					if c.reaches(h, p).called && c.reaches(other, p).called {
+						c.webhook(h, fmt.Sprintf("rules[%d].apiVersions", i), Finding{
+							Severity: Warning, Request: p.text,
+							Message: fmt.Sprintf("webhook %s of %s is called for the same request, with the object converted to %s: both have matchPolicy Equivalent", other.Name, other.configuration, second.APIVersions[0]),
+						})
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 func checkSideDoors(c *checker) {
@@ -144,6 +228,9 @@ func (c *checker) covered(h *webhook, p probe) bool {
 	})
 }
 
+// maxConditions is the largest number of match conditions that the API allows.
+const maxConditions = 64
+
 func checkConditions(c *checker) {
 	broken := map[string]bool{}
 	for _, problem := range c.admission.ExpressionErrors() {
@@ -155,9 +242,18 @@ func checkConditions(c *checker) {
 		}
 	}
 	for _, h := range c.chosen() {
+		if len(h.MatchConditions) > maxConditions {
+			c.webhook(h, "matchConditions", Finding{Severity: Error, Message: fmt.Sprintf("there are %d conditions; an API server allows %d", len(h.MatchConditions), maxConditions)})
+		}
+		names := map[string]bool{}
 		for i, condition := range h.MatchConditions {
+			field := fmt.Sprintf("matchConditions[%d]", i)
+			if names[condition.Name] {
+				c.webhook(h, field+".name", Finding{Severity: Error, Message: fmt.Sprintf("two conditions have the name %q; the API server refuses the configuration", condition.Name)})
+			}
+			names[condition.Name] = true
 			if text := strings.TrimSpace(condition.Expression); text == "true" || text == "false" {
-				c.webhook(h, fmt.Sprintf("matchConditions[%d].expression", i), Finding{Severity: Warning, Request: "every request that the webhook matches", Message: "the condition is always " + text})
+				c.webhook(h, field+".expression", Finding{Severity: Warning, Request: "every request that the webhook matches", Message: "the condition is always " + text})
 			}
 		}
 		if len(h.MatchConditions) > 0 && !broken[h.key()] {

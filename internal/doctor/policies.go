@@ -46,6 +46,15 @@ func policyRules() []Rule {
 			Source: []string{policyDocs},
 			Check:  checkBindings,
 		},
+		{
+			ID: "CF-MATCH-9", Name: "policy-compiles", Level: framework.Must,
+			Title:  "The expressions of a policy compile.",
+			Why:    "API servers refuse a policy with an expression that does not compile. If one was stored by another version, failurePolicy decides about each request.",
+			When:   "a match condition or a validation does not compile in this version of admissiontest",
+			Fix:    "correct the expression",
+			Source: []string{policyDocs},
+			Check:  checkExpressions,
+		},
 	}
 }
 
@@ -219,5 +228,14 @@ func (c *checker) selectsNamespace(o *object, field string, path ...string) {
 		c.inconclusive(o, unknown)
 	case !slices.ContainsFunc(namespaces, func(n *object) bool { return selector.Matches(labels.Set(n.GetLabels())) }):
 		c.add(o, field, Finding{Severity: Warning, Message: "no namespace matches: it applies to no object in a namespace"})
+	}
+}
+
+func checkExpressions(c *checker) {
+	for _, problem := range c.admission.ExpressionErrors() {
+		policy := c.policyObject(problem.Kind, problem.Name)
+		if problem.Webhook == "" && policy != nil && c.judged(policy) {
+			c.add(policy, problem.Field, Finding{Severity: Error, Request: "every request that the policy matches", Message: "the expression does not compile: " + firstLine(problem.Text)})
+		}
 	}
 }

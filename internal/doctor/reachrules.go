@@ -60,7 +60,7 @@ func reachRules() []Rule {
 			ID: "CF-REACH-5", Name: "url-works-everywhere", Level: framework.Should,
 			Title:  "A url can be called from every API server.",
 			Why:    "Each replica of the API server calls the webhook itself, outside of the network and the DNS of the cluster.",
-			When:   "the host is localhost or a loopback address, a name that only the DNS of the cluster has, or the ClusterIP of a Service",
+			When:   "the host is localhost or a loopback address, a name that only the DNS of the cluster has, or the ClusterIP of a Service; the scheme is not https; there is a user, query or fragment",
 			Fix:    "use clientConfig.service for a webhook in the cluster, and a host name that every API server resolves for others",
 			Source: []string{typesSource},
 			Check:  checkURL,
@@ -325,23 +325,26 @@ func checkURL(c *checker) {
 		if h.ClientConfig.URL == nil {
 			continue
 		}
-		bad := func(message string) {
-			c.webhook(h, "clientConfig.url", Finding{Severity: Warning, Request: "every request that the webhook matches", Message: message})
+		bad := func(severity Severity, message string) {
+			c.webhook(h, "clientConfig.url", Finding{Severity: severity, Request: "every request that the webhook matches", Message: message})
 		}
 		u, err := url.Parse(*h.ClientConfig.URL)
 		if err != nil {
-			continue // the API server refuses the configuration
+			bad(Error, "the url is malformed; the API server refuses the configuration")
+			continue
 		}
 		host := strings.TrimSuffix(u.Hostname(), ".")
 		address := net.ParseIP(host)
 		cluster := slices.IndexFunc(services, func(o *object) bool { return address != nil && o.text("spec", "clusterIP") == host })
 		switch {
+		case u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || host == "":
+			bad(Error, "the url has another scheme than https, no host, or a user, query or fragment; the API server refuses the configuration")
 		case host == "localhost" || strings.HasSuffix(host, ".localhost") || address.IsLoopback():
-			bad("the host is the machine of the API server itself: every replica needs a webhook beside it")
+			bad(Warning, "the host is the machine of the API server itself: every replica needs a webhook beside it")
 		case strings.HasSuffix(host, ".svc") || strings.Contains(host, ".svc."):
-			bad("the host is a name in the DNS of the cluster, which API servers need not use")
+			bad(Warning, "the host is a name in the DNS of the cluster, which API servers need not use")
 		case cluster >= 0:
-			bad("the host is the ClusterIP of Service " + services[cluster].GetNamespace() + "/" + services[cluster].GetName() + ": use clientConfig.service")
+			bad(Warning, "the host is the ClusterIP of Service "+services[cluster].GetNamespace()+"/"+services[cluster].GetName()+": use clientConfig.service")
 		case address != nil && servicesUnknown != "" && c.onCluster:
 			c.inconclusive(h.configuration, servicesUnknown)
 		}

@@ -14,8 +14,7 @@ type sarif = map[string]any
 func (r *Report) SARIF(root string) map[string]any {
 	text := func(text string) sarif { return sarif{"text": text} }
 	rules, notifications, results := []sarif{}, []sarif{}, []sarif{}
-	checked := slices.DeleteFunc(All(), func(rule Rule) bool { return !slices.Contains(r.Rules, rule.ID) })
-	for _, rule := range checked {
+	for _, rule := range r.Rules {
 		rules = append(rules, sarif{
 			"id": rule.ID, "name": rule.Name, "shortDescription": text(rule.Title), "fullDescription": text(rule.Why), "help": text(rule.Fix),
 			"helpUri": rule.Source[0], "defaultConfiguration": sarif{"level": severityOf(rule.Level)},
@@ -25,10 +24,10 @@ func (r *Report) SARIF(root string) map[string]any {
 		notifications = append(notifications, sarif{"level": "warning", "message": text(strings.TrimSpace(u.Rule + " is inconclusive: " + u.Object + " " + u.Reason))})
 	}
 	for _, f := range r.Findings {
-		results = append(results, f.result(checked, root))
+		results = append(results, f.result(r.Rules, root))
 	}
 	for _, f := range r.Suppressed {
-		result := f.result(checked, root)
+		result := f.result(r.Rules, root)
 		result["suppressions"] = []sarif{{"kind": "inSource"}}
 		results = append(results, result)
 	}

@@ -74,7 +74,7 @@ func suppressionsOf(o *object, now time.Time) []suppression {
 // suppress moves the findings that annotations suppress, and adds findings about annotations.
 func (w *world) suppress(input *Input, report *Report) {
 	report.merged = map[[5]string]int{} // suppressions change the indices
-	at := slices.IndexFunc(All(), func(r Rule) bool { return r.ID == "CF-SEM-7" })
+	at := slices.IndexFunc(report.Rules, func(r Rule) bool { return r.ID == "CF-SEM-7" })
 	for _, o := range slices.Concat(w.byKind[validatingConfigurations], w.byKind[mutatingConfigurations], w.policies, w.bindings) {
 		if !w.judged(o) {
 			continue
@@ -96,11 +96,12 @@ func (w *world) suppress(input *Input, report *Report) {
 					return suppressed
 				})
 			}
-			if s.problem == "" && !used && slices.Contains(report.Rules, s.rule) {
+			checked := slices.ContainsFunc(report.Rules, func(r Rule) bool { return r.ID == s.rule })
+			if s.problem == "" && !used && checked {
 				s.problem = fmt.Sprintf("%s has no finding that it could suppress", s.rule)
 			}
-			if s.problem != "" && slices.Contains(report.Rules, "CF-SEM-7") {
-				c := &checker{world: w, input: input, rule: All()[at], report: report}
+			if s.problem != "" && at >= 0 {
+				c := &checker{world: w, input: input, rule: report.Rules[at], report: report}
 				c.add(o, "metadata.annotations["+IgnoreAnnotation+"]", Finding{Severity: Warning, Message: s.problem})
 			}
 		}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -23,8 +24,9 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&out, "%-12s  %s  %s\n", u.Verdict, u.Rule, u.Reason)
 		}
 	}
-	s := r.Summary
-	fmt.Fprintf(&out, "%d webhooks, %d policies: %d errors, %d warnings, %d notes, %d suppressed, %d inconclusive\n", r.Webhooks, r.Policies, s.Errors, s.Warnings, s.Notes, s.Suppressed, s.Inconclusive)
+	if s := r.Summary(); true {
+		fmt.Fprintf(&out, "%d webhooks, %d policies: %d errors, %d warnings, %d notes, %d suppressed, %d inconclusive\n", r.Webhooks, r.Policies, s.Errors, s.Warnings, s.Notes, s.Suppressed, s.Inconclusive)
+	}
 	return out.String()
 }
 
@@ -51,6 +53,12 @@ func (f Finding) write(out *strings.Builder) {
 	line("what", f.Message)
 	line("unknown", f.Unknown)
 	line("fix", f.Fix)
+	if len(f.Patch) > 0 {
+		patch, err := json.Marshal(f.Patch)
+		if err == nil {
+			line("patch", string(patch))
+		}
+	}
 	line("source", f.Source[0])
 	out.WriteString("\n")
 }
@@ -67,8 +75,8 @@ type Summary struct {
 	Inconclusive int `json:"inconclusive"`
 }
 
-// summary returns the numbers of the report.
-func (r *Report) summary() Summary {
+// Summary returns the numbers of the report.
+func (r *Report) Summary() Summary {
 	s := Summary{Suppressed: len(r.Suppressed)}
 	for _, f := range r.Findings {
 		switch f.Severity {
@@ -86,4 +94,30 @@ func (r *Report) summary() Summary {
 		}
 	}
 	return s
+}
+
+// Document is a Report as JSON. Its keys are frozen.
+type Document struct {
+	APIVersion     string      `json:"apiVersion"`
+	Kind           string      `json:"kind"`
+	Configurations int         `json:"configurations"`
+	Webhooks       int         `json:"webhooks"`
+	Policies       int         `json:"policies"`
+	Rules          []string    `json:"rules"`
+	Summary        Summary     `json:"summary"`
+	Findings       []Finding   `json:"findings"`
+	Suppressed     []Finding   `json:"suppressed"`
+	NotChecked     []Undecided `json:"notChecked"`
+}
+
+// Document returns the report for JSON.
+func (r *Report) Document() Document {
+	d := Document{
+		APIVersion: "admissiontest.dev/v1alpha1", Kind: "DoctorReport", Configurations: r.Configurations, Webhooks: r.Webhooks, Policies: r.Policies, Summary: r.Summary(),
+		Rules: []string{}, Findings: append([]Finding{}, r.Findings...), Suppressed: append([]Finding{}, r.Suppressed...), NotChecked: append([]Undecided{}, r.Undecided...),
+	}
+	for _, rule := range r.Rules {
+		d.Rules = append(d.Rules, rule.ID)
+	}
+	return d
 }

@@ -41,6 +41,9 @@ func (h *webhook) field(path string) string {
 	return fmt.Sprintf("webhooks[%d].%s", h.index, path)
 }
 
+// pointer returns the JSON pointer of a field of the webhook.
+func (h *webhook) pointer(path string) string { return fmt.Sprintf("/webhooks/%d/%s", h.index, path) }
+
 // address identifies what the API server calls, without the path.
 func (h *webhook) address() string {
 	if h.backend != nil {
@@ -56,9 +59,6 @@ func (h *webhook) exact() bool {
 
 // readWebhooks adds the webhooks of a configuration.
 func (w *world) readWebhooks(o *object) error {
-	if version := o.GroupVersionKind().Version; version != "v1" {
-		return fmt.Errorf("API servers do not serve %s of %s", version, o.GetKind())
-	}
 	var fields struct {
 		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
 	}
@@ -87,6 +87,18 @@ func (w *world) readWebhooks(o *object) error {
 		w.webhooks = append(w.webhooks, h)
 	}
 	return nil
+}
+
+// setOldDefaults sets the defaults of v1beta1, which Kubernetes served until 1.21: the defaults of v1 differ.
+func setOldDefaults(o *object) {
+	for _, item := range o.list("webhooks") {
+		fields, _ := item.(map[string]any)
+		for key, value := range map[string]any{"failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30), "sideEffects": "Unknown"} {
+			if _, set := fields[key]; fields != nil && !set {
+				fields[key] = value
+			}
+		}
+	}
 }
 
 // hasWildcard reports whether a part of a rule has a *.

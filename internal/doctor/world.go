@@ -166,6 +166,16 @@ func (w *world) Convert(_ context.Context, fields map[string]any, kind schema.Gr
 	return converted, nil
 }
 
+// version returns a resource in a version, or nil if it is not served.
+func (w *world) version(group, resource, version string) *kinds.Resource {
+	for _, known := range w.Find(group, resource) {
+		if known.Version == version {
+			return known
+		}
+	}
+	return nil
+}
+
 // backend is the Service of webhooks, and what is behind it.
 type backend struct {
 	namespace, name string

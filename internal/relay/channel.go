@@ -58,7 +58,7 @@ func Greet(ctx context.Context, channel io.ReadWriteCloser, token string) error 
 	return nil
 }
 
-// admit is the Relay's side of Greet: it reads and compares the token, and answers.
+// admit is the first half of the Relay's side of Greet: it reads and compares the token.
 func admit(channel net.Conn, token string) error {
 	if err := channel.SetDeadline(time.Now().Add(greetLimit)); err != nil {
 		return fmt.Errorf("admit channel: %w", err)
@@ -70,6 +70,11 @@ func admit(channel net.Conn, token string) error {
 	if subtle.ConstantTimeCompare(received, []byte(greeting+token)) != 1 {
 		return fmt.Errorf("admit channel: %w", ErrRefused)
 	}
+	return nil
+}
+
+// answer is the second half: it welcomes the channel.
+func answer(channel net.Conn) error {
 	if _, err := io.WriteString(channel, welcome); err != nil {
 		return fmt.Errorf("admit channel: %w", err)
 	}

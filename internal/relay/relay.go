@@ -113,7 +113,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	<-serving.Done()
 	r.close()
-	r.put(nil)
+	r.end()
 	running.Wait()
 	if ctx.Err() != nil {
 		return nil
@@ -126,23 +126,39 @@ func (r *Relay) take(_ context.Context, connection *processes.Conn) {
 	if err := admit(connection, r.token); err != nil {
 		return
 	}
-	session, err := yamux.Server(connection, multiplexing(), nil)
+	session, err := r.open(connection)
 	if err != nil {
 		return
 	}
-	r.put(session)
 	<-session.CloseChan()
 }
 
-// put sets the channel and closes the one before.
-func (r *Relay) put(session *yamux.Session) {
+// open makes a connection the channel. Connections to the ports wait until that is done: the other end knows that it is.
+func (r *Relay) open(connection *processes.Conn) (*yamux.Session, error) {
 	r.mu.Lock()
-	before := r.session
-	r.session = session
-	r.mu.Unlock()
-	if before != nil {
-		_ = before.Close()
+	defer r.mu.Unlock()
+	if err := answer(connection); err != nil {
+		return nil, err
 	}
+	session, err := yamux.Server(connection, multiplexing(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if r.session != nil {
+		_ = r.session.Close()
+	}
+	r.session = session
+	return session, nil
+}
+
+// end closes the channel.
+func (r *Relay) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.session != nil {
+		_ = r.session.Close()
+	}
+	r.session = nil
 }
 
 // carry forwards one connection to the other end of the channel. Without a channel it resets the connection. If other
@@ -150,7 +166,7 @@ func (r *Relay) put(session *yamux.Session) {
 // webhooks, and the other end knows it.
 func (r *Relay) carry(ctx context.Context, connection *processes.Conn) {
 	if r.visitors.Full() > 0 {
-		r.put(nil)
+		r.end()
 	}
 	r.mu.Lock()
 	session := r.session

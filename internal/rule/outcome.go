@@ -10,7 +10,6 @@ import (
 
 // Outcome is the outcome of checking one rule. The suites document its fields.
 type Outcome struct {
-	Webhook  string // in suite webhook
 	Rule     Rule
 	Verdict  framework.Verdict
 	Reason   string

@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -153,7 +152,6 @@ func (t *T) HalfBudget() func() bool {
 // then it has the stacks of its goroutines. If all calls returned, but too slowly, the outcome is
 // inconclusive. No other check runs at the same time if it is exclusive.
 func (t *T) Run(rule Rule, exclusive bool, budget time.Duration, check func()) Outcome {
-	budget = cmp.Or(budget, DefaultBudget)
 	defer lockProcess(exclusive)()
 	logged := klogs.capture()
 	started := time.Now()

@@ -4,7 +4,6 @@ import "github.com/admissiontest/admissiontest/internal/rule"
 
 // Outcome is the result of checking one rule. Its method Text describes it for the log of a test. The fields are:
 //
-//	Webhook   empty: it is for suite webhook
 //	Rule      the rule
 //	Verdict   see below
 //	Reason    how the plugin breaks the rule, or an explanation of another verdict; empty for Pass

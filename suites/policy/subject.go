@@ -24,7 +24,6 @@ type Rule = rule.Rule
 
 // Outcome is the result of checking one rule. Its method Text describes it for the log of a test. The fields are:
 //
-//	Webhook   empty: it is for suite webhook
 //	Rule      the rule
 //	Verdict   pass; fail; unsupported: the rule does not apply to the policies; inconclusive: no request that the API
 //	          server accepts is about the rule; skipped: the rule is waived; error: a sample cannot be used

@@ -24,9 +24,11 @@ const (
 //	CA              PEM certificates that verify the certificate of the URL; empty means the system's
 //	ServerName      the name that the certificate of the URL must have, such as "guard.example-system.svc"; empty means the
 //	                host of the URL
-//	Process         the command of a program that serves the webhooks over HTTPS, for the rule that starts and ends it,
-//	                which With selects: WH-PERF-4; in its arguments, {port} is replaced with a free port and {cert-dir}
-//	                with a folder that has tls.crt and tls.key; empty means that there is none
+//	Replicas        addresses of other replicas of the program at URL, with the same CA and ServerName: they must give
+//	                the same answers; empty means that there are none
+//	Process         the command of a program that serves the webhooks over HTTPS, for the rules that start and end it,
+//	                which With selects: WH-PERF-4 and WH-SEC-5; in its arguments, {port} is replaced with a free port
+//	                and {cert-dir} with a folder that has tls.crt and tls.key; empty means that there is none
 //	Configurations  the webhook configurations; also CustomResourceDefinitions of the samples, and Namespaces whose
 //	                labels matter; other objects are ignored; see [Files] and [Objects]
 //	Kind            the kind of the one webhook if there is no configuration; empty means unknown
@@ -41,6 +43,8 @@ const (
 //	                for a URL, where nothing shows it; see [Recorder]; called by one goroutine at a time
 //	Stall           makes what the webhooks wait for, such as another system, not answer until resume is called, for
 //	                rule WH-PERF-3; nil means that they wait for nothing
+//	APIServer       where the configurations are installed, for rule WH-SERVER-1; the zero value means that they are on no
+//	                API server
 type Subject = check.Subject
 
 // Sample is an object, and what the webhooks must do with it. The fields are:
@@ -56,6 +60,16 @@ type Subject = check.Subject
 //	Fix          a JSON patch, in JSON or YAML, that removes the reason of the denial: the webhook must allow the
 //	             fixed object; empty means that it is not checked
 type Sample = check.Sample
+
+// APIServer is an API server on which the configurations of a Subject are installed. The fields are:
+//
+//	Namespace  the namespace in which namespaced samples are sent; it exists, and its only label is
+//	           kubernetes.io/metadata.name, or it is in Subject.Configurations; empty means the namespaces of the samples
+//	User       the user of DryRun; the zero value means that it is not known, and the webhooks get the user of the samples
+//	           when they are called directly
+//	DryRun     sends the creation of an object as a dry run, and changes the object to what the API server returns, as
+//	           Create of controller-runtime's client with DryRunAll does; nil means that there is no API server
+type APIServer = check.APIServer
 
 // Manifest is a Kubernetes object, or a YAML or JSON file with objects. The fields are:
 //

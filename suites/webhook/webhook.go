@@ -1,9 +1,9 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
 	"testing"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/rule"
@@ -26,17 +26,25 @@ type Rule = rule.Rule
 // Rules returns all rules, in the order in which they are checked.
 func Rules() []Rule { return rule.Rules(rules.All()) }
 
-// Outcome is the result of checking one rule for one webhook. Its method Text describes it for the log of a test. The fields are:
-//
-//	Webhook   the name of the webhook in its configuration; empty means that there is no configuration
-//	Rule      the rule
-//	Verdict   Pass, Fail, Unsupported if the rule does not apply to the webhook, Inconclusive if it cannot be judged, Skipped
-//	          if the rule is waived, or Errored if the Subject is wrong
-//	Reason    how the webhook breaks the rule, or an explanation of another verdict; empty for Pass
-//	Waiver    the reason of the waiver; empty means that the rule is not waived
-//	Log       the last lines that were logged with klog during the check
-//	Duration  how long the check took
-type Outcome = rule.Outcome
+// Outcome is the result of checking one rule for one webhook.
+type Outcome struct {
+	// Webhook is the name of the webhook in its configuration. Empty means that there is no configuration.
+	Webhook string
+	// Rule is the rule.
+	Rule Rule
+	// Verdict is Pass, Fail, Unsupported if the rule does not apply to the webhook, Inconclusive if it cannot be
+	// judged, Skipped if the rule is waived, or Errored if the Subject is wrong.
+	Verdict framework.Verdict
+	// Reason says how the webhook breaks the rule, or explains another verdict. Empty for Pass.
+	Reason string
+	// Waiver is the reason of the waiver. Empty means that the rule is not waived.
+	Waiver string
+	// Duration is how long the check took.
+	Duration time.Duration
+	// Text describes the outcome: for a failure with the rule, why it matters and how to fix the webhook; for another
+	// verdict in one line.
+	Text string
+}
 
 // Report has the results for a Subject.
 type Report struct {
@@ -61,6 +69,9 @@ const suite = "webhook"
 
 func newPlan(ctx context.Context, subject Subject, options []Option) plan {
 	selected := rule.Selected(options)
+	if selected.Budget == 0 {
+		selected.Budget = DefaultBudget
+	}
 	prepared := check.Prepare(ctx, subject)
 	misuse := append(selected.Misuse(suite, Rules()), prepared.Misuse...)
 	return plan{prepared, rule.Select(rules.All(), selected), selected, misuse}
@@ -68,7 +79,12 @@ func newPlan(ctx context.Context, subject Subject, options []Option) plan {
 
 // check checks a rule for a webhook and applies its waiver.
 func (p plan) check(each check.Rule, w *check.Webhook) Outcome {
-	return p.options.Apply(suite, p.prepared.Check(each, w, p.options.Budget))
+	o := p.options.Apply(suite, p.prepared.Check(each, w, p.options.Budget))
+	name := w.Name
+	if name == "" {
+		name = p.prepared.Name
+	}
+	return Outcome{Webhook: w.Name, Rule: o.Rule, Verdict: o.Verdict, Reason: o.Reason, Waiver: o.Waiver, Duration: o.Duration, Text: o.Text(name)}
 }
 
 // Check checks the rules and returns the results. It needs no testing.T. If the context ends, no further rule is
@@ -104,7 +120,7 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 		t.Helper()
 		outcome := p.check(each, w)
 		count[outcome.Verdict]++
-		rule.Tell(t, outcome.Verdict, outcome.Text(cmp.Or(w.Name, subject.Name)))
+		rule.Tell(t, outcome.Verdict, outcome.Text)
 	}
 	for _, each := range p.rules {
 		t.Run(each.String(), func(t *testing.T) {

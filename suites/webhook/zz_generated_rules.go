@@ -10,7 +10,7 @@
 //   - WH-IDEM-1 twice-is-once (MUST): A webhook that is called for its own result does not change it again.
 //   - WH-IDEM-2 own-output-is-allowed (MUST): What the webhook made of an object is allowed by it and by the other webhooks of the Subject, as a new object and as an update.
 //   - WH-IDEM-3 order-does-not-matter (SHOULD): What another webhook adds afterwards is treated as if it had been there before. For reinvocationPolicy IfNeeded, this is a MUST.
-//   - WH-IDEM-4 same-review-same-answer (MUST): The same review gets the same answer each time, whatever the order of the keys in its JSON.
+//   - WH-IDEM-4 same-review-same-answer (MUST): The same review gets the same answer each time and from each replica, whatever the order of the keys in its JSON.
 //   - WH-FIELD-1 unknown-fields-survive (MUST): Fields that the webhook does not know survive, at every depth, when an object is created and when it is updated.
 //   - WH-FIELD-2 foreign-entries-survive (MUST): The patch touches only what the webhook is for: entries of other clients survive in maps and lists, in their order, and the patch adds no empty values.
 //   - WH-FIELD-4 integers-survive (MUST): Large integers survive exactly.
@@ -36,6 +36,7 @@
 //   - WH-ANNOT-2 audit-annotations-reach-the-log (SHOULD): The key of each audit annotation is at most 63 letters, digits, dots, dashes and underscores, without a /.
 //   - WH-DRY-1 dry-run-gets-the-same-answer (SHOULD): A dry run gets the same verdict, object and warnings as the request itself.
 //   - WH-DRY-2 dry-run-has-no-side-effects (MUST): A dry run has no side effects. With sideEffects: None, no request has.
+//   - WH-PERF-1 answers-in-time (SHOULD, only on request): Under load, 99 of 100 calls are answered within half of timeoutSeconds.
 //   - WH-PERF-2 parallel-calls-are-independent (MUST): Parallel calls do not influence each other: each gets the answer that it gets alone. Run go test -race for a Handler.
 //   - WH-PERF-3 the-work-ends-with-the-call (SHOULD): When the caller gives up, the work for its call ends within two seconds.
 //   - WH-SEC-1 tls-is-current (MUST): The server accepts HTTP/1.1 over TLS 1.2 or newer, and refuses TLS 1.0, TLS 1.1 and 3DES.
@@ -43,5 +44,7 @@
 //   - WH-SEC-3 only-json-reviews-are-answered (SHOULD): A request without a body, one that is not application/json, and one to an unknown path is not allowed.
 //   - WH-SEC-4 content-stays-private (SHOULD): Values of Secrets, environment variables and annotations of other clients are not in messages, warnings and audit annotations, and addresses in the object are not connected to.
 //   - WH-PERF-4 a-stop-loses-no-call (SHOULD, only on request): After SIGTERM, each call over a connection that the API server has kept open gets its answer.
+//   - WH-SEC-5 renewed-certificates-are-used (SHOULD, only on request): A renewed certificate is used for new connections within two minutes, without a restart and without a lost call.
 //   - WH-VERSION-1 converted-objects-get-the-same-answer (MUST): An object gets the same answer in each version: if the API server has converted it, kind decides and not requestKind, and if the rules match several versions, the verdict is the same.
+//   - WH-SERVER-1 the-api-server-gets-the-same-verdict (MUST): The dry run of a sample on the API server has the verdict, the message and the change that the webhook gives when it is called directly.
 package webhook

@@ -77,7 +77,7 @@ func Read(ctx context.Context, config *rest.Config, more []map[string]any) (*doc
 		{Group: admission, Resource: "mutatingwebhookconfigurations"}, {Group: admission, Resource: "validatingwebhookconfigurations"},
 		{Group: admission, Resource: "validatingadmissionpolicies"}, {Group: admission, Resource: "validatingadmissionpolicybindings"},
 		{Group: admission, Resource: "mutatingadmissionpolicies"}, {Group: admission, Resource: "mutatingadmissionpolicybindings"},
-		{Resource: "namespaces"}, {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apps", Resource: "daemonsets"},
+		{Resource: "namespaces"}, {Resource: "nodes"}, {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apps", Resource: "daemonsets"},
 	} {
 		if err := r.list(ctx, resource, ""); err != nil {
 			return nil, err
@@ -87,7 +87,7 @@ func Read(ctx context.Context, config *rest.Config, more []map[string]any) (*doc
 	for _, namespace := range backendNamespaces(judged) {
 		for _, resource := range []schema.GroupResource{
 			{Resource: "services"}, {Resource: "pods"}, {Group: "discovery.k8s.io", Resource: "endpointslices"}, {Group: "apps", Resource: "deployments"},
-			{Group: "apps", Resource: "statefulsets"},
+			{Group: "apps", Resource: "statefulsets"}, {Group: "policy", Resource: "poddisruptionbudgets"}, {Group: "autoscaling", Resource: "horizontalpodautoscalers"},
 		} {
 			if err := r.list(ctx, resource, namespace); err != nil {
 				return nil, err

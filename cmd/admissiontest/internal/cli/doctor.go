@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,12 +20,13 @@ import (
 
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
-	cluster        clusterFlags
-	live           bool // --kubeconfig or --context is given
-	dial           bool
-	output, failOn string
-	version        string
-	input          doctor.Input
+	cluster                 clusterFlags
+	live                    bool // --kubeconfig or --context is given
+	dial                    bool
+	output, failOn          string
+	version                 string
+	baseline, writeBaseline string
+	input                   doctor.Input
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -57,6 +59,8 @@ Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a b
 	set.StringSliceVar(&o.input.Only, "only", nil, "only these rules: IDs, names, or groups such as CF-BLOCK")
 	set.StringSliceVar(&o.input.Skip, "skip", nil, "not these rules")
 	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
+	set.StringVar(&o.baseline, "baseline", "", "file of findings that are accepted: only others count")
+	set.StringVar(&o.writeBaseline, "write-baseline", "", "write the findings to this file, for --baseline")
 	set.BoolVar(&o.dial, "dial", false, "also send a dry run through each webhook of the cluster, which shows why it cannot be reached")
 	completeWith(command, "output", "text", "json", "sarif")
 	completeWith(command, "fail-on", "error", "warning", "note", "none")
@@ -96,6 +100,18 @@ func (a *app) doctor(ctx context.Context, args []string, o doctorOptions) error 
 	if err := o.check(args); err != nil {
 		return err
 	}
+	var accepted *doctor.Baseline
+	if o.baseline != "" {
+		text, err := userfile.Read(o.baseline)
+		if err != nil {
+			return usagef("--baseline: %w", err)
+		}
+		read, err := doctor.ReadBaseline(text)
+		if err != nil {
+			return usagef("--baseline %s: %w", o.baseline, err)
+		}
+		accepted = &read
+	}
 	var bad []error
 	if len(args) > 0 {
 		project, err := shipped.Read(args...)
@@ -113,7 +129,7 @@ func (a *app) doctor(ctx context.Context, args []string, o doctorOptions) error 
 		return errors.Join(append(bad, err)...)
 	}
 	bad = append(bad, err)
-	return a.reportDoctor(report, o, errors.Join(bad...))
+	return a.reportDoctor(report, o, accepted, errors.Join(bad...))
 }
 
 // snapshot reads the cluster.
@@ -134,7 +150,21 @@ func (a *app) snapshot(ctx context.Context, o doctorOptions) (*doctor.Snapshot, 
 }
 
 // reportDoctor writes a report and returns the error with its exit code. Bad are the files that could not be read.
-func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, bad error) error {
+func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doctor.Baseline, bad error) error {
+	if o.writeBaseline != "" {
+		text, err := json.MarshalIndent(report.Baseline(), "", "  ")
+		if err == nil {
+			err = os.WriteFile(o.writeBaseline, append(text, '\n'), 0o644) //nolint:gosec // a file for the repository of the user
+		}
+		if err != nil {
+			return usagef("--write-baseline: %w", err)
+		}
+	}
+	if accepted != nil {
+		for _, gone := range report.Accept(*accepted) {
+			a.note(fmt.Sprintf("the baseline has a finding that is gone: %s %s: write a new one", gone.Rule, gone.Object))
+		}
+	}
 	if err := a.writeDoctor(report, o.output); err != nil {
 		return err
 	}
@@ -156,7 +186,7 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, bad error) er
 func (a *app) writeDoctor(report *doctor.Report, output string) error {
 	switch output {
 	case "json":
-		return writeJSON(a.Stdout, report)
+		return writeJSON(a.Stdout, report.Document())
 	case "sarif":
 		root, err := os.Getwd()
 		if err != nil {

@@ -30,6 +30,9 @@ type Plan struct {
 // NewPlan selects rules from all. It does not build the plugin.
 func NewPlan(subject Subject, all []Rule, options rule.Options) *Plan {
 	p := &Plan{subject: subject, options: options, misuse: options.Misuse(suite, rule.Rules(all)), rules: rule.Select(all, options)}
+	if p.options.Budget == 0 {
+		p.options.Budget = rule.DefaultBudget
+	}
 	p.examine = sync.OnceValue(func() error {
 		misuse, broken := examine(p.subject)
 		p.misuse = append(p.misuse, misuse...)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -40,10 +41,10 @@ type Webhook struct {
 
 // Case is a sample as a request.
 type Case struct {
-	// Request is what the webhook gets.
-	Request reach.Request
-	Message string
-	Fix     []byte
+	// Request is what the webhook gets, and Sample what a client sends: without the changes of mutating webhooks.
+	Request, Sample reach.Request
+	Message         string
+	Fix             []byte
 
 	versions []Version
 }
@@ -99,7 +100,12 @@ type Prepared struct {
 	Misuse []string
 
 	endpoint *endpoint
+	replicas []*endpoint
 	cluster  cluster
+	renewal  time.Duration // 0 means two minutes
+
+	sending sync.Mutex
+	sent    map[string]served // by the object; guarded by sending
 }
 
 // Prepare reads a Subject. What cannot be read is in Misuse, and the rest is checked. For samples of a validating webhook, it
@@ -110,6 +116,12 @@ func Prepare(ctx context.Context, s Subject) *Prepared {
 	if p.endpoint, err = newEndpoint(s); err != nil {
 		p.misuse("", err)
 		return p
+	}
+	for _, each := range s.Replicas {
+		replica, err := p.endpoint.at(each)
+		if p.misuse("Replicas: ", err); err == nil {
+			p.replicas = append(p.replicas, replica)
+		}
 	}
 	var manifests []map[string]any
 	for _, each := range s.Configurations {
@@ -270,7 +282,7 @@ func (p *Prepared) caseOf(s Sample) (Case, error) {
 	if s.User.Name != "" {
 		r.User = s.User
 	}
-	c := Case{Request: r, Message: s.Message}
+	c := Case{Request: r, Sample: r, Message: s.Message}
 	for _, each := range s.Versions {
 		other, err := each.one()
 		if err != nil {

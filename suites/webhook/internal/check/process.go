@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,7 @@ type Process struct {
 	program *processes.Program
 	address string
 	path    string
+	certDir string
 	ended   chan error
 	stopped bool
 }
@@ -47,8 +49,8 @@ func (t *T) StartProcess(c Case) (*Process, error) {
 		return nil, err
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(certDir) })
-	p := &Process{path: t.Path, ended: make(chan error, 1)}
-	if err := writeCertificate(certDir); err != nil {
+	p := &Process{path: t.Path, certDir: certDir, ended: make(chan error, 1)}
+	if err := p.Renew(); err != nil {
 		return nil, err
 	}
 	if p.address, err = freeAddress(t.Context()); err != nil {
@@ -82,15 +84,6 @@ func (t *T) StartProcess(c Case) (*Process, error) {
 	return p, nil
 }
 
-// writeCertificate writes tls.crt and tls.key into the folder of a program.
-func writeCertificate(dir string) error {
-	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600), os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
-}
-
 // freeAddress returns an address of this machine that nothing listens on.
 func freeAddress(ctx context.Context) (string, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -106,6 +99,58 @@ func (p *Process) Stop() {
 		p.stopped = true
 		_, _ = p.program.Stop() // how it ends is not what the rules are about
 	}
+}
+
+// Renew writes a new certificate and key into the folder of the program, as a kubelet updates a mounted Secret:
+// tls.crt and tls.key are links into a folder that is replaced at once.
+func (p *Process) Renew() error {
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return err
+	}
+	version := fmt.Sprintf("..%d", time.Now().UnixNano())
+	data, link := filepath.Join(p.certDir, "..data"), filepath.Join(p.certDir, "..data_tmp")
+	errs := []error{
+		os.Mkdir(filepath.Join(p.certDir, version), 0o700),
+		os.WriteFile(filepath.Join(p.certDir, version, "tls.crt"), certificate, 0o600),
+		os.WriteFile(filepath.Join(p.certDir, version, "tls.key"), key, 0o600),
+		os.Symlink(version, link),
+		os.Rename(link, data),
+	}
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(p.certDir, name)); err != nil && !errors.Is(err, os.ErrExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RenewalLimit is how long a program may use the old certificate after Renew.
+func (p *Prepared) RenewalLimit() time.Duration {
+	if p.renewal == 0 {
+		return 2 * time.Minute
+	}
+	return p.renewal
+}
+
+// SetRenewalLimit is for tests of the rule.
+func (p *Prepared) SetRenewalLimit(limit time.Duration) { p.renewal = limit }
+
+// Newest reports whether a new connection gets the certificate that Renew wrote last.
+func (p *Process) Newest(ctx context.Context) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(p.certDir, "tls.crt"))
+	if err != nil {
+		return false, err
+	}
+	block, _ := pem.Decode(text)
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the certificates are compared
+	connection, err := dialer.DialContext(ctx, "tcp", p.address)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = connection.Close() }()
+	state := connection.(*tls.Conn).ConnectionState() //nolint:forcetypeassert // a tls.Dialer returns one
+	return bytes.Equal(state.PeerCertificates[0].Raw, block.Bytes), nil
 }
 
 // Client calls a Process over a connection that it keeps open, as an API server does.

@@ -30,6 +30,7 @@ type Subject struct {
 	URL            string
 	CA             []byte
 	ServerName     string
+	Replicas       []string
 	Process        []string
 	Configurations []Manifest
 	Kind           Kind
@@ -40,6 +41,7 @@ type Subject struct {
 	Egress         string
 	Effects        func() any
 	Stall          func() (resume func())
+	APIServer      APIServer
 }
 
 // Manifest is a Kubernetes object, or a file with objects. Set one of the fields.

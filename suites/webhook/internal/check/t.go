@@ -39,7 +39,8 @@ func (t *T) Errorf(format string, args ...any) {
 	}
 }
 
-// callLimit is how long one call may take, unless the timeout of the webhook is longer.
+// callLimit is how long one call may take, unless the timeout of the webhook is longer. Rule WH-PERF-1 is about shorter
+// timeouts.
 const callLimit = 3 * time.Second
 
 // Check checks a rule for a webhook.
@@ -60,7 +61,7 @@ func (p *Prepared) Check(definition Rule, w *Webhook, budget time.Duration) rule
 		}
 		definition.Check(t)
 	})
-	if outcome.Webhook = w.Name; t.raised {
+	if t.raised {
 		outcome.Rule.Level = framework.Must
 	}
 	return outcome
@@ -223,6 +224,19 @@ func (t *T) DiffObjects(want, got map[string]any) string {
 		return "the object differs (- want, + got):\n" + diff
 	}
 	return ""
+}
+
+// EachReplica calls f with the decision of each other replica about a request.
+func (t *T) EachReplica(r reach.Request, f func(address string, d Decision)) {
+	for _, replica := range t.replicas {
+		body := Encode(t.Review(r))
+		a := answerOf(replica.send(t.Context(), t.Path, Raw{Body: bytes.NewReader(body), Limit: max(t.Timeout(), callLimit)}))
+		if d, ok := t.decided(replica.base.String(), t.inPhase(r).Object, a); ok {
+			f(replica.base.String(), d)
+		} else {
+			t.Unobserved("%s at %s: %s", Describe(r), replica.base, d.Verdict())
+		}
+	}
 }
 
 // HasPath reports whether the webhook is at a path: a Handler for a single webhook can be called with any path, and a server

@@ -14,6 +14,14 @@ import (
 func concurrencyRules() []check.Rule {
 	return []check.Rule{
 		{
+			ID: "WH-PERF-1", Name: "answers-in-time", Level: framework.Should, OnRequest: true,
+			Title:  "Under load, 99 of 100 calls are answered within half of timeoutSeconds.",
+			Why:    "Each request of a client waits for the webhook. Beyond the timeout it fails, or is not checked.",
+			Fix:    "Read from caches instead of the API server or other services.",
+			Source: []string{"https://github.com/kyverno/kyverno/issues/404", goodPractices},
+			Check:  checkLatency,
+		},
+		{
 			ID: "WH-PERF-2", Name: "parallel-calls-are-independent", Level: framework.Must,
 			Title:  "Parallel calls do not influence each other: each gets the answer that it gets alone. Run go test -race for a Handler.",
 			Why:    "One request gets the verdict of another, or the process ends with concurrent map writes.",
@@ -107,4 +115,51 @@ func checkParallel(t *check.T) {
 		})
 	}
 	all.Wait()
+}
+
+func checkLatency(t *check.T) {
+	const calls, callers = 200, 16
+	var cases []check.Case
+	eachObject(t, func(c check.Case, _ check.Decision) { cases = append(cases, c) })
+	if len(cases) == 0 {
+		return
+	}
+	t.Reached()
+	limit := t.Timeout() / 2
+	measure := func() (p50, p99 time.Duration) {
+		var mu sync.Mutex
+		slow := 0
+		var took []time.Duration
+		var all sync.WaitGroup
+		for caller := range callers {
+			all.Go(func() {
+				for n := range calls / callers {
+					mu.Lock()
+					enough := slow > calls/100
+					mu.Unlock()
+					if enough {
+						return
+					}
+					started := time.Now()
+					t.Send(t.Context(), t.Webhook, cases[(caller+n)%len(cases)].Request)
+					mu.Lock()
+					took = append(took, time.Since(started))
+					if time.Since(started) > limit {
+						slow++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		slices.Sort(took)
+		return took[len(took)/2], took[len(took)*99/100]
+	}
+	p50, p99 := measure()
+	if p99 > limit { // another try: the machine may have been busy
+		p50, p99 = measure()
+	}
+	if p99 > limit {
+		t.Errorf("%d calls by %d callers: half were answered within %s and 99 of 100 within %s, want %s, half of timeoutSeconds", calls, callers, p50, p99, limit)
+	}
 }

@@ -210,6 +210,19 @@ func callerFaults() map[string]fault {
 				s.wrote++
 			}
 		}},
+		"WH-PERF-1": {validate: func(s *sound, _ incoming, _ *outgoing) {
+			s.mu.Lock()
+			s.calls++
+			busy := s.calls > 8
+			s.mu.Unlock()
+			time.Sleep(time.Millisecond) //nolint:forbidigo // other requests come meanwhile
+			if busy {
+				time.Sleep(600 * time.Millisecond) //nolint:forbidigo // the fault: timeoutSeconds is 1
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.calls--
+		}},
 		"WH-PERF-2": {validate: func(s *sound, in incoming, out *outgoing) {
 			s.mu.Lock()
 			s.last = in.uid
@@ -241,6 +254,11 @@ func callerFaults() map[string]fault {
 						_ = connection.Close()
 					}
 				}()
+			}
+		}},
+		"WH-SERVER-1": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.agent == serverAgent {
+				out.response["allowed"] = true
 			}
 		}},
 		"WH-VERSION-1": {validate: func(_ *sound, in incoming, out *outgoing) {
@@ -286,14 +304,14 @@ func checkAll(t testing.TB, s check.Subject, ids ...string) (all []outcome) {
 
 // elsewhere reports whether a rule needs more than a handler: TestTLS and TestProcess are about it.
 func elsewhere(id string) bool {
-	return slices.Contains([]string{"WH-SEC-1", "WH-PERF-4"}, id)
+	return slices.Contains([]string{"WH-SEC-1", "WH-PERF-4", "WH-SEC-5"}, id)
 }
 
 // TestSound: the correct webhooks pass every rule that applies to them, and nothing is inconclusive. Each rule applies to one
 // of them.
 func TestSound(t *testing.T) {
 	passed := map[string]bool{}
-	for _, each := range checkAll(t, soundSubject(fault{})) {
+	for _, each := range checkAll(t, soundSubject(fault{}), "WH-PERF-1") {
 		switch each.Verdict {
 		case framework.Pass:
 			passed[each.Rule.ID] = true
@@ -361,6 +379,38 @@ func TestTLS(t *testing.T) {
 				}
 				if !want || each.Rule.ID == "WH-SEC-1" && each.Verdict == framework.Unsupported {
 					t.Errorf("%s: %s: got %s: %s", each.webhook, each.Rule, each.Verdict, each.Reason)
+				}
+			}
+		})
+	}
+}
+
+// TestReplicas: another replica with other answers fails WH-IDEM-4, and one that cannot be reached makes it inconclusive.
+func TestReplicas(t *testing.T) {
+	serve := func(f fault) *httptest.Server {
+		server := httptest.NewTLSServer(soundSubject(f).Handler)
+		t.Cleanup(server.Close)
+		return server
+	}
+	first, same := serve(fault{}), serve(fault{})
+	other := serve(fault{mutate: func(s *sound, in incoming, out *outgoing) {
+		s.addLabel(unstructured.Unstructured{Object: in.object}, out, "sound.example.com/replica", "2")
+	}})
+	for name, test := range map[string]struct {
+		address string
+		want    framework.Verdict
+	}{"same": {same.URL, framework.Pass}, "other": {other.URL, framework.Fail}, "none": {"https://127.0.0.1:1", framework.Inconclusive}} {
+		t.Run(name, func(t *testing.T) {
+			s := soundSubject(fault{})
+			s.Handler, s.Stall, s.URL, s.Replicas = nil, nil, first.URL, []string{test.address}
+			s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: first.Certificate().Raw})
+			p := check.Prepare(t.Context(), s)
+			for _, each := range rules.All() {
+				if each.ID != "WH-IDEM-4" {
+					continue
+				}
+				if o := p.Check(each, p.Webhooks[0], rule.DefaultBudget); o.Verdict != test.want {
+					t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
 				}
 			}
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 )
 
-// processRules returns the rule for the program that serves the webhooks: it is started, and ended.
+// processRules returns the rules for the program that serves the webhooks: it is started, and ended.
 func processRules() []check.Rule {
 	return []check.Rule{
 		{
@@ -23,6 +23,14 @@ func processRules() []check.Rule {
 			Fix:    "After SIGTERM, go on for some seconds, and answer with the header Connection: close. Then call http.Server.Shutdown.",
 			Source: []string{"https://github.com/openchoreo/openchoreo/issues/3723", "https://github.com/openchoreo/openchoreo/pull/3743", "https://github.com/knative/pkg/issues/1509"},
 			Check:  checkStop,
+		},
+		{
+			ID: "WH-SEC-5", Name: "renewed-certificates-are-used", Level: framework.Should, OnRequest: true,
+			Title:  "A renewed certificate is used for new connections within two minutes, without a restart and without a lost call.",
+			Why:    "A certificate that is read once expires in the memory of the process. Then no call of the webhook succeeds, weeks after the last change.",
+			Fix:    "Set tls.Config.GetCertificate to a function that reads the files again, such as controller-runtime's certwatcher.",
+			Source: []string{"https://github.com/k8tz/k8tz/issues/1", "https://github.com/deckhouse/deckhouse/pull/22793"},
+			Check:  checkRenewal,
 		},
 	}
 }
@@ -129,5 +137,41 @@ func checkStop(t *check.T) {
 	t.Reached()
 	if lost := l.lost.Load(); lost > 0 {
 		t.Errorf("%d of %d calls over open connections were lost after SIGTERM, the first with: %v", lost, lost+l.answered.Load(), *l.first.Load())
+	}
+}
+
+func checkRenewal(t *check.T) {
+	p, c := process(t)
+	if p == nil {
+		return
+	}
+	if newest, err := p.Newest(t.Context()); err != nil || !newest {
+		t.Unobserved("the program does not serve the certificate in {cert-dir}: %v", err)
+		return
+	}
+	if err := p.Renew(); err != nil {
+		t.Unobserved("renew the certificate: %v", err)
+		return
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l := startLoad(ctx, t, p, c)
+	began, limit := time.Now(), t.RenewalLimit()
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
+		newest, err := p.Newest(ctx)
+		return newest && err == nil, nil
+	})
+	cancel()
+	l.running.Wait()
+	switch {
+	case err != nil && time.Since(began) < limit:
+		t.Unobserved("the old certificate was used until the budget ended, for %s; give webhook.Budget more than %s", time.Since(began).Round(time.Second), limit)
+		return
+	case err != nil:
+		t.Errorf("the old certificate is still used after %s", limit)
+	}
+	t.Reached()
+	if lost := l.lost.Load(); lost > 0 {
+		t.Errorf("%d of %d calls were lost, the first with: %v", lost, lost+l.answered.Load(), *l.first.Load())
 	}
 }

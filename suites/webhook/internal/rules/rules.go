@@ -14,7 +14,7 @@ import (
 // All returns every rule in the order of their checks.
 func All() []check.Rule {
 	return slices.Concat(protocolRules(), idempotenceRules(), fieldRules(), serverFieldRules(), ownerRules(), shapeRules(), doorRules(), updateRules(),
-		verdictRules(), robustRules(), annotationRules(), dryRunRules(), concurrencyRules(), securityRules(), processRules(), versionRules())
+		verdictRules(), robustRules(), annotationRules(), dryRunRules(), concurrencyRules(), securityRules(), processRules(), versionRules(), serverRules())
 }
 
 // goodPractices is the page of the Kubernetes documentation about webhooks.

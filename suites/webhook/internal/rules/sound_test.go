@@ -25,6 +25,7 @@ type incoming struct {
 	object, old                       map[string]any
 	operation, subresource, kind, uid string
 	dryRun                            bool
+	agent                             string // the User-Agent
 	end                               <-chan struct{}
 }
 
@@ -128,7 +129,7 @@ func (s *sound) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	in.end = r.Context().Done()
+	in.agent, in.end = r.Header.Get("User-Agent"), r.Context().Done()
 	s.wait(in.end)
 	out := &outgoing{apiVersion: fmt.Sprint(in.review["apiVersion"]), response: map[string]any{"uid": in.uid, "allowed": true}}
 	switch {
@@ -352,5 +353,6 @@ func soundSubject(f fault) check.Subject {
 			defer s.mu.Unlock()
 			return s.wrote
 		},
+		APIServer: check.APIServer{Namespace: "contract-run", DryRun: apiServer{handler: s}.dryRun},
 	}
 }
