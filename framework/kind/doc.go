@@ -13,8 +13,9 @@
 //
 // The user's kubeconfig is neither read nor written. If Create fails or its context is
 // cancelled, it leaves no container. The messages of kind go to Options.Progress. If a command
-// of kind fails, the error has the last lines of its output. kind finds the container runtime:
-// the first of Docker, nerdctl and Podman that is installed, unless KIND_EXPERIMENTAL_PROVIDER names one.
+// of kind fails, the error has the last lines of its output. Docker, nerdctl and Podman are
+// tried in this order, as kind does, unless KIND_EXPERIMENTAL_PROVIDER names one; one that
+// does not respond is skipped.
 //
 // # Not promised
 //

@@ -7,6 +7,7 @@ import (
 
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,6 +67,7 @@ type Options struct {
 // Cluster is a kind cluster. It is safe for use by several goroutines.
 type Cluster struct {
 	name       string
+	runtime    containers
 	provider   *kindcluster.Provider
 	kubeconfig string
 	// dir is a temporary directory for the kubeconfig that kind writes.
@@ -194,7 +196,7 @@ func RunClusters(ctx context.Context) ([]*Cluster, error) {
 	var found []*Cluster
 	for _, name := range names {
 		if strings.HasPrefix(name, RunPrefix) {
-			found = append(found, &Cluster{name: name, provider: all.provider})
+			found = append(found, &Cluster{name: name, runtime: all.runtime, provider: all.provider})
 		}
 	}
 	return found, nil
@@ -250,8 +252,14 @@ func sameAuthority(a, b *rest.Config) bool {
 
 // find returns a Cluster that need not exist.
 func find(ctx context.Context, name string, progress func(string)) (*Cluster, error) {
-	provider, err := connect(ctx, progress)
-	return &Cluster{name: name, provider: provider}, err
+	runtime, err := detect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{
+		name: name, runtime: runtime,
+		provider: kindcluster.NewProvider(runtime.option, kindcluster.ProviderWithLogger(logger{progress})),
+	}, nil
 }
 
 // Name returns the name of the cluster.
@@ -281,6 +289,16 @@ func (c *Cluster) readKubeconfig() (err error) {
 // kubeconfig.
 func (c *Cluster) ownKubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
+// Gateways returns the addresses of the container runtime's host in the network of the nodes,
+// IPv4 first. If the runtime runs in a virtual machine, they are addresses of that machine.
+func (c *Cluster) Gateways(ctx context.Context) ([]netip.Addr, error) {
+	found, err := c.runtime.gateways(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find gateway of kind cluster %s: %w", c.name, err)
+	}
+	return found, nil
+}
+
 // LoadImage loads an image archive, in the format of docker save, into all nodes.
 func (c *Cluster) LoadImage(ctx context.Context, archive string) error {
 	list, err := c.provider.ListInternalNodes(c.name)
@@ -290,17 +308,23 @@ func (c *Cluster) LoadImage(ctx context.Context, archive string) error {
 	if len(list) == 0 {
 		return fmt.Errorf("load image into kind cluster %s: %w: it has no nodes", c.name, ErrNoCluster)
 	}
-	err = until(ctx, func() error {
+	done := make(chan error, 1)
+	go func() {
 		var g errgroup.Group
 		for _, node := range list {
 			g.Go(func() error { return load(node, archive) })
 		}
-		return g.Wait()
-	})
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("load image into kind cluster %s: %w", c.name, err)
+		done <- g.Wait()
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("load image into kind cluster %s: %w", c.name, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return err
 }
 
 func load(node nodes.Node, archive string) error {
@@ -318,11 +342,17 @@ func load(node nodes.Node, archive string) error {
 // ExportLogs writes the logs of the nodes to a folder, which it creates. If some logs are
 // missing, the error lists them.
 func (c *Cluster) ExportLogs(ctx context.Context, dir string) error {
-	err := until(ctx, func() error { return c.provider.CollectLogs(c.name, dir) })
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("export logs of kind cluster %s: %w", c.name, err)
+	done := make(chan error, 1)
+	go func() { done <- c.provider.CollectLogs(c.name, dir) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("export logs of kind cluster %s: %w", c.name, withOutput(err))
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return err
 }
 
 // Delete deletes the cluster. It is not an error if the cluster does not exist. Delete ignores

@@ -35,24 +35,42 @@ func TestNoRuntime(t *testing.T) {
 // If a runtime is installed but fails, the error has its message.
 func TestDeadRuntime(t *testing.T) {
 	dir := t.TempDir()
-	const docker = "#!/bin/sh\n[ \"$1\" != -v ] || { echo 'Docker version 28.0.0'; exit; }\necho 'is the docker daemon running?' >&2\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(docker), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho 'is the docker daemon running?' >&2\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
-	for chosen, want := range map[string]string{"": "is the docker daemon running?", "docker": "is the docker daemon running?", "none": "KIND_EXPERIMENTAL_PROVIDER is none"} {
-		t.Setenv("KIND_EXPERIMENTAL_PROVIDER", chosen)
-		if _, err := Use(t.Context(), "any"); !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: Use = %v; want ErrNoRuntime and %q", chosen, err, want)
-		}
+	_, err := detect(t.Context())
+	if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "is the docker daemon running?") {
+		t.Errorf("detect = %v; want ErrNoRuntime and the message of docker", err)
+	}
+	t.Setenv("KIND_EXPERIMENTAL_PROVIDER", "podman")
+	if _, err := detect(t.Context()); !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "KIND_EXPERIMENTAL_PROVIDER is podman") {
+		t.Errorf("detect = %v; want ErrNoRuntime and the chosen provider", err)
 	}
 }
 
 func TestGateways(t *testing.T) {
-	got := gateways([]string{"default via 172.18.0.1 dev eth0 ", "default dev eth0", "", "default via fc00:f853::1 dev eth0 metric 1024 pref medium"})
-	want := []netip.Addr{netip.MustParseAddr("172.18.0.1"), netip.MustParseAddr("fc00:f853::1")}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	for name, test := range map[string]struct {
+		printed string
+		want    []string
+	}{
+		"Docker":     {`[{"IPAM":{"Config":[{"Subnet":"fc00::/64","Gateway":"fc00::1"},{"Gateway":"172.18.0.1"},{"Subnet":"10.0.0.0/8"}]}}]`, []string{"172.18.0.1", "fc00::1"}},
+		"Podman":     {`[{"name":"kind","subnets":[{"subnet":"10.89.0.0/24","gateway":"10.89.0.1"}]}]`, []string{"10.89.0.1"}},
+		"no network": {`[]`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseGateways([]byte(test.printed))
+			var want []netip.Addr
+			for _, text := range test.want {
+				want = append(want, netip.MustParseAddr(text))
+			}
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("got %v, %v; want %v", got, err, want)
+			}
+		})
+	}
+	if _, err := parseGateways([]byte("no such network")); err == nil {
+		t.Error("parseGateways of text that is not JSON: no error")
 	}
 }
 

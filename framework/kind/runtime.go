@@ -1,105 +1,143 @@
 package kind
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
 	kindcluster "sigs.k8s.io/kind/pkg/cluster"
-	kindexec "sigs.k8s.io/kind/pkg/exec"
 )
 
 // ErrNoRuntime means: no container runtime that kind supports responds on this machine.
 var ErrNoRuntime = errors.New("no container runtime that kind can use")
 
-// responseLimit is the limit for the response of a container runtime.
-const responseLimit = 20 * time.Second
+// commandLimit is the limit for a command of a container runtime.
+const commandLimit = 20 * time.Second
 
-// connect returns kind's provider for the container runtime that KIND_EXPERIMENTAL_PROVIDER names, or else
-// that kind finds. The error is an ErrNoRuntime.
-func connect(ctx context.Context, progress func(string)) (*kindcluster.Provider, error) {
-	option, err := runtimeOption(os.Getenv("KIND_EXPERIMENTAL_PROVIDER"))
-	var found *kindcluster.Provider
-	if err == nil {
-		found = kindcluster.NewProvider(option, kindcluster.ProviderWithLogger(logger{progress}))
-		limited, cancel := context.WithTimeoutCause(ctx, responseLimit, fmt.Errorf("no response within %s", responseLimit))
-		defer cancel()
-		err = until(limited, func() error { _, err := found.List(); return err })
+// containers is a container runtime.
+type containers struct {
+	// name is kind's name of the runtime, binary its command.
+	name, binary string
+	option       kindcluster.ProviderOption
+}
+
+// known returns the runtimes, in the order in which kind prefers them.
+func known() []containers {
+	return []containers{
+		{"docker", "docker", kindcluster.ProviderWithDocker()},
+		{"nerdctl", "nerdctl", kindcluster.ProviderWithNerdctl("nerdctl")},
+		{"nerdctl", "finch", kindcluster.ProviderWithNerdctl("finch")},
+		{"podman", "podman", kindcluster.ProviderWithPodman()},
+	}
+}
+
+// detect returns the first runtime that responds. The error is an ErrNoRuntime.
+func detect(ctx context.Context) (containers, error) {
+	chosen := os.Getenv("KIND_EXPERIMENTAL_PROVIDER")
+	var why []string
+	for _, one := range known() {
+		if chosen != "" && chosen != one.name && chosen != one.binary {
+			continue
+		}
+		if _, err := exec.LookPath(one.binary); err != nil {
+			continue
+		}
+		if _, err := one.run(ctx, "ps", "-q"); err != nil {
+			why = append(why, err.Error())
+			continue
+		}
+		return one, nil
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return containers{}, ctx.Err()
 	}
+	if chosen != "" {
+		why = append(why, "KIND_EXPERIMENTAL_PROVIDER is "+chosen)
+	}
+	if len(why) == 0 {
+		why = append(why, "no docker, nerdctl or podman in PATH")
+	}
+	return containers{}, fmt.Errorf("find container runtime: %w: %s; install and start Docker, Podman or nerdctl, or use --target envtest, which needs none",
+		ErrNoRuntime, strings.Join(why, "; "))
+}
+
+// run runs a command of the runtime and returns its standard output.
+func (c containers) run(ctx context.Context, arguments ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	command := exec.CommandContext(ctx, c.binary, arguments...)
+	command.WaitDelay = time.Second
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("find container runtime: %w: %w; install and start Docker, Podman or nerdctl, or use --target envtest, which needs none",
-			ErrNoRuntime, err)
-	}
-	return found, nil
-}
-
-// runtimeOption returns the option for the runtime of a name, or for the first that is installed.
-func runtimeOption(chosen string) (kindcluster.ProviderOption, error) {
-	switch chosen {
-	case "":
-		return kindcluster.DetectNodeProvider()
-	case "docker":
-		return kindcluster.ProviderWithDocker(), nil
-	case "podman":
-		return kindcluster.ProviderWithPodman(), nil
-	case "nerdctl", "finch", "nerdctl.lima":
-		return kindcluster.ProviderWithNerdctl(chosen), nil
-	}
-	return nil, fmt.Errorf("KIND_EXPERIMENTAL_PROVIDER is %s", chosen)
-}
-
-// until calls do, and returns its error with the output of what failed, or the cause of the end of ctx: kind knows no context.
-func until(ctx context.Context, do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		return withOutput(err)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Gateways returns the addresses of the container runtime's host in the network of the nodes,
-// IPv4 first. If the runtime runs in a virtual machine, they are addresses of that machine.
-func (c *Cluster) Gateways(ctx context.Context) ([]netip.Addr, error) {
-	var found []netip.Addr
-	err := until(ctx, func() error {
-		nodes, err := c.provider.ListInternalNodes(c.name)
-		if err != nil || len(nodes) == 0 {
-			return errors.Join(err, ErrNoCluster)
+		reason := strings.TrimSpace(stderr.String())
+		if ctx.Err() != nil {
+			reason = fmt.Sprintf("no response within %s", commandLimit)
 		}
-		for _, family := range []string{"-4", "-6"} {
-			lines, err := kindexec.OutputLines(nodes[0].Command("ip", family, "route", "show", "default"))
-			if err != nil {
-				return err
-			}
-			found = append(found, gateways(lines)...)
-		}
-		return nil
-	})
+		return nil, fmt.Errorf("%s %s: %w: %s", c.binary, strings.Join(arguments, " "), err, reason)
+	}
+	return out, nil
+}
+
+// network returns the name of the network of kind's nodes.
+func (c containers) network() string {
+	name := "KIND_EXPERIMENTAL_DOCKER_NETWORK"
+	if c.name == "podman" {
+		name = "KIND_EXPERIMENTAL_PODMAN_NETWORK"
+	}
+	if set := os.Getenv(name); set != "" {
+		return set
+	}
+	return "kind"
+}
+
+// gateways returns the addresses of the runtime's host in the nodes' network,
+// IPv4 first.
+func (c containers) gateways(ctx context.Context) ([]netip.Addr, error) {
+	out, err := c.run(ctx, "network", "inspect", c.network())
 	if err != nil {
-		return nil, fmt.Errorf("find gateway of kind cluster %s: %w", c.name, err)
+		return nil, err
 	}
-	return found, nil
+	return parseGateways(out)
 }
 
-// gateways returns the gateways of routes, as `ip route` prints them: default via 172.18.0.1 dev eth0.
-func gateways(routes []string) []netip.Addr {
-	var found []netip.Addr
-	for _, route := range routes {
-		if words := strings.Fields(route); len(words) > 2 && words[1] == "via" {
-			if address, err := netip.ParseAddr(words[2]); err == nil {
-				found = append(found, address)
-			}
+// parseGateways parses the output of network inspect, in the form of Docker and nerdctl, or of
+// Podman.
+func parseGateways(printed []byte) ([]netip.Addr, error) {
+	var networks []struct {
+		IPAM struct{ Config []struct{ Gateway string } }
+		// Podman:
+		Subnets []struct{ Gateway string } `json:"subnets"`
+	}
+	if err := json.Unmarshal(printed, &networks); err != nil {
+		return nil, fmt.Errorf("read network of kind: %w; want a JSON list", err)
+	}
+	var v4, v6 []netip.Addr
+	add := func(text string) {
+		address, err := netip.ParseAddr(strings.Split(text, "/")[0])
+		switch {
+		case err != nil:
+		case address.Is4():
+			v4 = append(v4, address)
+		default:
+			v6 = append(v6, address)
 		}
 	}
-	return found
+	for _, network := range networks {
+		for _, config := range network.IPAM.Config {
+			add(config.Gateway)
+		}
+		for _, subnet := range network.Subnets {
+			add(subnet.Gateway)
+		}
+	}
+	return append(v4, v6...), nil
 }

@@ -188,8 +188,8 @@ func eachRight(t *testing.T, admin *rest.Config) {
 	reviews := &counter{part: "/selfsubject"}
 	counted := rest.CopyConfig(admin)
 	counted.Wrap(func(inner http.RoundTripper) http.RoundTripper { reviews.RoundTripper = inner; return reviews })
-	if err := (providers.RESTConfig{Config: counted}).Check(t.Context(), all); err != nil || reviews.sent.Load() != 1 {
-		t.Errorf("Check for an administrator = %v after %d reviews, want one", err, reviews.sent.Load())
+	if err := (providers.RESTConfig{Config: counted}).Check(t.Context(), all); err != nil || reviews.sent.Load() > 2 {
+		t.Errorf("Check for an administrator = %v after %d reviews, want two at most", err, reviews.sent.Load())
 	}
 	for _, role := range decoded[rbacv1.ClusterRole](t, documents(t, docs.RBAC)["ClusterRole"]) {
 		if role.Name == transportRole {

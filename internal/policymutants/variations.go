@@ -163,17 +163,18 @@ func (v *varier) absent(object map[string]any, at, rest cel.Path, in string) {
 
 // keys adds the constants as keys to a map of texts.
 func (v *varier) keys(object map[string]any, at cel.Path, value map[string]any, in string) {
-	for _, key := range slices.Sorted(maps.Keys(value)) {
-		text, isText := value[key].(string)
-		if !isText {
-			return
-		}
-		for _, other := range v.values {
-			if name, ok := other.(string); ok && value[name] == nil {
-				v.put(object, at.Then(name), text, in)
-			}
-		}
+	if len(value) == 0 {
 		return
+	}
+	first := slices.Min(slices.Collect(maps.Keys(value)))
+	text, isText := value[first].(string)
+	if !isText {
+		return
+	}
+	for _, other := range v.values {
+		if name, ok := other.(string); ok && value[name] == nil {
+			v.put(object, at.Then(name), text, in)
+		}
 	}
 }
 

@@ -141,7 +141,7 @@ func serveStream(ctx context.Context, stream net.Conn, dial Dial) error {
 	defer func() { _ = stream.Close() }()
 	var number uint16
 	if err := binary.Read(stream, binary.BigEndian, &number); err != nil {
-		return nil //nolint:nilerr // the other end closed it, or Accept says why not
+		return nil // the other end closed it, or Accept says why not
 	}
 	connection, err := dial(ctx, int(number))
 	if err != nil {

@@ -6,7 +6,6 @@
 //   - G2 requests-cover-every-operation (SHOULD): The Subject has a request for each operation that the plugin handles.
 //   - G3 requests-cover-every-resource (SHOULD): The Subject has a request for each resource on which the plugin acts.
 //   - H1 handles-is-consistent (MUST): Handles always returns the same value for an operation, from any goroutine: true for at least one operation, and false for an unknown operation.
-//   - H2 unhandled-operations-are-ignored (MAY): If the plugin is called for an operation that it does not handle, it does nothing: it does not panic, refuse, change the object or write.
 //   - H3 refusals-belong-in-validate (SHOULD): A plugin that only refuses does so in Validate. Admit is for plugins that change the object or write.
 //   - V1 validate-changes-nothing (MUST): Validate does not change the object, the old object or the operation options.
 //   - V2 validate-accepts-what-admit-made (MUST): If the plugin admits a request, Validate accepts the object as Admit changed it.
@@ -25,10 +24,8 @@
 //   - U2 user-is-unchanged (SHOULD): The plugin does not change the user: its name, groups or extra.
 //   - P1 no-panic-without-object (MUST): The plugin does not panic on the requests of the Subject, nor on requests without an object, such as DELETE and CONNECT.
 //   - P2 no-panic-on-other-types (MUST): The plugin does not panic if the object has another type than expected: unstructured, only metadata, or a wrong type.
-//   - P8 other-types-are-not-admitted (MAY): If the plugin refuses an object, it does not admit the same object as an unstructured object.
 //   - P3 unknown-subresources-are-ignored (MUST): The plugin does not panic on unknown subresources, on the options of a CONNECT request, or on unknown resources. It ignores subresources that are not in Subject.Subresources.
 //   - P4 no-panic-on-odd-names (SHOULD): The plugin does not panic on unusual names: no namespace, no name, only a generateName, or the name of the namespace.
-//   - P5 no-panic-without-user (MAY): The plugin does not panic on a request without a user, or with a user without a name.
 //   - P6 object-interfaces-are-optional (SHOULD): If a plugin does not use the ObjectInterfaces, it behaves the same when they are nil.
 //   - P7 no-panic-on-odd-options (SHOULD): The plugin does not panic on unusual options and objects: no options, options of another operation, an object in deletion, a name of 253 letters or with non-ASCII characters.
 //   - E1 refusals-are-status-errors (MUST): Every refusal is a Status error with a code such as 403. A failure of the plugin itself is an InternalError.
@@ -48,7 +45,6 @@
 //   - S3 subresources-with-the-same-fields-are-checked (SHOULD): What the plugin refuses in a container, in resources or in replicas, it also refuses in the subresources that set them: ephemeralcontainers, resize and scale.
 //   - S8 every-list-element-is-checked (SHOULD): What the plugin refuses in an element of a list, it also refuses if the element is behind another one. What it refuses in a container, it also refuses in an init container.
 //   - R1 waits-for-caches (MUST): While caches have not synced, the plugin waits, reads from the API server, or refuses. It does not decide from an empty cache.
-//   - R2 waiting-ends-with-the-request (MAY): The plugin stops waiting for caches when the request ends.
 //   - X1 calls-use-the-request-context (SHOULD): Calls that a plugin makes for a request use the context of the request, and end when it ends.
 //   - F1 no-opinion-is-not-allow (MUST): If the authorizer has no opinion, the plugin responds as if the authorizer had denied.
 //   - F2 api-errors-fail-closed (MUST): If a read from the API server fails, the plugin refuses, or responds as without the error. An error does not mean "not found".
@@ -62,7 +58,6 @@
 //   - I3 injection-order-does-not-matter (SHOULD): The order of injection does not matter.
 //   - I4 setters-are-called-once (SHOULD): Each Set and Inspect method of a plugin is called by an initializer, exactly once.
 //   - I5 uses-injected-feature-gates (SHOULD): The plugin uses the feature gates that were injected, and does not read the global gates while it handles a request.
-//   - I6 works-with-all-gate-combinations (MAY): The plugin initializes and does not panic with every combination of the feature gates that it reads.
 //   - K1 bad-configuration-is-refused (MUST): The factory refuses a configuration that it cannot read or parse. It does not panic, hang, or continue without it.
 //   - K2 unknown-configuration-fields-are-refused (SHOULD): The factory refuses a configuration with an unknown field, or with the same field twice.
 //   - K3 instances-are-independent (MUST): Plugins of one factory are independent of each other, and the factory starts no goroutines.
@@ -70,7 +65,6 @@
 //   - T1 concurrent-requests-are-independent (MUST): Concurrent requests have the same outcomes as sequential ones.
 //   - T2 list-order-does-not-matter (SHOULD): The outcome of a request does not depend on the order in which a lister returns objects.
 //   - L1 goroutines-end-when-drained (MUST): All goroutines of a plugin end after the drained notification.
-//   - B1 reads-use-caches (MAY): A plugin with informers does not read objects from the API server that its caches have.
 //   - T3 used-plugin-answers-like-a-new-one (MUST): After objects of the cluster have changed, a plugin that has already handled requests responds like a new instance of the plugin.
 //   - L2 event-handlers-accept-tombstones (MUST): Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.
 //   - Y1 deleting-objects-can-be-updated (MUST): An update of an object in deletion is neither refused nor mutated, if the plugin has admitted the object as it is.

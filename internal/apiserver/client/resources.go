@@ -269,7 +269,7 @@ func APIServices() schema.GroupVersionKind {
 func (c *Client) FindAggregated(ctx context.Context) error {
 	res, err := c.Resources.Of(APIServices())
 	if err != nil {
-		return nil //nolint:nilerr // without APIServices, the API server serves everything itself
+		return nil // without APIServices, the API server serves everything itself
 	}
 	list, err := c.ListObjects(ctx, res, metav1.ListOptions{})
 	if err != nil {
