@@ -188,7 +188,7 @@ func (s *scene) servers(t *testing.T, commands map[string]interruptedCommand) {
 	hang := filepath.Join(s.dir, "login")
 	writeFile(t, hang, "#!/bin/sh\necho $$ >>"+s.hung+"\nexec sleep 1000\n", 0o700)
 	exec := "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: " + hang + "}}"
-	for _, path := range []string{"/version", "/api", "/apis", "/apis/g7.example.com/v1", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", "/api/v1/namespaces", "/api/v1/configmaps", "login"} {
+	for _, path := range []string{"/version", "/api", "/apis", "/apis/g7.example.com/v1", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "/api/v1/namespaces", "/api/v1/configmaps", "login"} {
 		asked := make(chan struct{}, 1)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == path {
