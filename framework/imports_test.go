@@ -14,13 +14,13 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"docs", "internal/cel"},
-		{"internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/kubeapiserver", "internal/pause", "internal/port", "internal/userfile", "internal/kinds"},
-		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/apiserver/binaries", "internal/relay"},
+		{"docs", "internal/cel", "internal/suggest", "internal/console", "internal/kubeapiserver", "internal/userfile", "internal/kinds"},
+		{"internal/processes"},
+		{"internal/kubeapiserver/observe", "internal/object", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/apiserver/binaries", "internal/relay"},
 		{"framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver"},
 		{"framework/internal/plugintrace", "internal/rule", "fakes/internal/informer"},
 		{
-			"framework/hook", "internal/apiserver/client", "framework/envtest", "internal/program", "framework/kind",
+			"framework/hook", "internal/apiserver/client", "framework/envtest", "framework/kind",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
@@ -30,8 +30,8 @@ func layers() [][]string {
 		{"internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
 		{"internal/providers", "internal/e2e", "internal/policymutants"},
-		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/proof", "cmd/admissiontest/internal/exit", "internal/report/html/htmltest"},
-		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags"},
+		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/proof"},
+		{"suites/conformance", "suites/policy"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
 	}
@@ -58,26 +58,25 @@ func libraries() map[string][]string {
 		"github.com/onsi/gomega":         {"framework/matchers"},
 		"sigs.k8s.io/controller-runtime": {"framework/envtest"},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
-		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
-		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
+		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
-		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
+		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "internal/cel", "internal/vary", "cmd/admissiontest/internal/cli", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/rules"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "cmd/admissiontest/internal/cli"},
-		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
+		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/internal/apiserver/binaries": {
 			"framework/envtest", "internal/testserver",
-			"internal/providers", "suites/conformance", "suites/policy", "hack/bench", "hack/proof", "hack/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
+			"internal/providers", "suites/conformance", "suites/policy", "hack/bench", "hack/proof", "hack/importers", "cmd/admissiontest/internal/cli",
 		},
 		"github.com/stretchr/testify":            {},
 		"github.com/jstemmer/go-junit-report/v2": {"internal/report"},
 		"github.com/invopop/jsonschema":          {}, // tests generate the schemas
 		"github.com/santhosh-tekuri/jsonschema":  {"framework/scenario/internal/document"},
-		"github.com/goccy/go-yaml":               {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
+		"github.com/goccy/go-yaml":               {"cmd/admissiontest/internal/cli"},
 		"github.com/google/go-containerregistry": {"internal/providers"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay"},
 		"k8s.io/apiextensions-apiserver":         {},

@@ -23,7 +23,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
-	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // APIServer is the name of the API server in an EndedError.
@@ -42,7 +42,7 @@ const advertised = "192.0.2.1"
 
 // configureAPIServer sets the flags of kube-apiserver, and writes its files.
 func (s *Server) configureAPIServer(server *envtest.APIServer, options Options, programs binaries.Assets) (err error) {
-	s.port, s.releasePort, err = port.Reserve(net.IPv4(127, 0, 0, 1))
+	s.port, s.releasePort, err = processes.ReservePort(net.IPv4(127, 0, 0, 1))
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/internal/plugintrace"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
-	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -33,7 +33,7 @@ import (
 type Audit struct {
 	flags  map[string]string
 	server *http.Server
-	limit  *port.Limit
+	limit  *processes.Limit
 
 	mu      sync.Mutex
 	events  map[string]json.RawMessage
@@ -79,7 +79,7 @@ current-context: sink
 
 // startAudit starts the receiver and writes the files that configure the API server to use it.
 func startAudit(folder string, observePlugins bool) (*Audit, error) {
-	a := &Audit{limit: port.NewLimit(port.Few)}
+	a := &Audit{limit: processes.NewLimit(processes.FewConnections)}
 	listener, err := a.limit.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("receive audit events: %w", err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // It is known that other clients hold so many connections that the API server may have to wait with its audit events.
@@ -47,7 +47,7 @@ func TestManyConnectionsToAudit(t *testing.T) {
 	}
 	deliver("before")
 	var open []net.Conn
-	for range port.Few + 1 {
+	for range processes.FewConnections + 1 {
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", sink.Host)
 		if err != nil {
 			t.Fatal(err)

@@ -59,9 +59,9 @@ func user(t *testing.T) (*exec.Cmd, string) {
 	return command, folder
 }
 
-// processes returns the running processes, apart from processes of which only the exit code is
+// processesIn returns the running processes, apart from processes of which only the exit code is
 // left, whose command line or environment has a string.
-func processes(t *testing.T, text string) []string {
+func processesIn(t *testing.T, text string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -86,7 +86,7 @@ func wantNothingLeft(t *testing.T, folder string) {
 	var running []string
 	var files []os.DirEntry
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
-		running = processes(t, folder)
+		running = processesIn(t, folder)
 		var err error
 		files, err = os.ReadDir(folder)
 		return len(running)+len(files) == 0, err
@@ -162,7 +162,7 @@ func TestClosedTerminalLeavesNothing(t *testing.T) {
 	if _, err := io.ReadFull(terminal, text); err != nil || string(text) != "started" {
 		t.Fatalf("the process printed %q, %v; want started", text, err)
 	}
-	if found := processes(t, folder); len(found) < 3 {
+	if found := processesIn(t, folder); len(found) < 3 {
 		t.Errorf("the test finds these processes, want the servers' processes too: %q", found)
 	}
 	if err := terminal.Close(); err != nil {
@@ -219,7 +219,7 @@ func TestEtcdIsNotOpen(t *testing.T) {
 // etcdOf returns the process of etcd.
 func etcdOf(t *testing.T, server *Server) int {
 	t.Helper()
-	for _, process := range processes(t, server.supervision.folder) {
+	for _, process := range processesIn(t, server.supervision.folder) {
 		number, line, _ := strings.Cut(process, " ")
 		if pid, err := strconv.Atoi(number); err == nil && strings.HasPrefix(line, assets(t).Etcd()+" ") {
 			return pid

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
-	"github.com/admissiontest/admissiontest/internal/pause"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 const (
@@ -85,7 +85,7 @@ func (s *Server) startPlane(ctx context.Context) error {
 	plane := &s.Environment.ControlPlane
 	plane.Etcd.URL = &url.URL{Scheme: "http", Host: etcd.address.String()}
 	plane.APIServer.Address, plane.APIServer.Port = etcd.address.IP.String(), strconv.Itoa(apiServer.address.Port)
-	limited, cancel := pause.WithTimeout(ctx, startLimit)
+	limited, cancel := processes.WithTimeout(ctx, startLimit)
 	defer cancel()
 	started := make(chan error, 1)
 	go func() { started <- plane.Start() }()
@@ -131,7 +131,7 @@ func (s *Server) stopPlane() error {
 		}
 		stopped <- errors.Join(errs...)
 	}()
-	limited, cancel := pause.WithTimeout(context.Background(), stopLimit)
+	limited, cancel := processes.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	select {
 	case err := <-stopped:

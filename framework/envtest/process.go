@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/guard"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // process is a server that runs.
@@ -80,7 +80,7 @@ func (e *EndedError) Error() string { return e.text }
 // output is what a server printed: its first and last bytes, and the first line about a panic, whose stack can
 // be longer than the last bytes.
 type output struct {
-	guard.Log
+	processes.Log
 
 	mu        sync.Mutex
 	reports   []string // see reportLimit

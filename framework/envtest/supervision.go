@@ -15,7 +15,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"golang.org/x/sys/unix"
 
-	"github.com/admissiontest/admissiontest/internal/guard"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
@@ -85,9 +85,9 @@ func supervise() (_ *supervision, err error) {
 	if s.running, s.serving, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	s.keeper = exec.CommandContext(context.Background(), guard.Shell, "-c", keeper, guard.Shell, s.folder)
+	s.keeper = exec.CommandContext(context.Background(), processes.Shell, "-c", keeper, processes.Shell, s.folder)
 	s.keeper.Env, s.keeper.ExtraFiles = environment("/"), []*os.File{s.life, s.running}
-	guard.Detach(s.keeper)
+	processes.Detach(s.keeper)
 	if err := s.keeper.Start(); err != nil {
 		s.keeper = nil
 		return nil, fmt.Errorf("start a shell: %w", err)
@@ -118,9 +118,9 @@ type program struct {
 // the script prints nothing.
 func (s *supervision) wrap(p program) (string, error) {
 	command := slices.Concat([]string{"/usr/bin/env", "-i"}, environment(s.folder), p.variables,
-		[]string{guard.Shell, "-c", starter, guard.Shell, s.folder, p.name, p.path})
+		[]string{processes.Shell, "-c", starter, processes.Shell, s.folder, p.name, p.path})
 	script := fmt.Sprintf("#!%s\n[ \"$*\" != --help ] || exit 0\ncd -- %s && exec %s \"$@\" %s\n",
-		guard.Shell, shellescape.Quote(p.dir), shellescape.QuoteCommand(command), shellescape.QuoteCommand(p.arguments))
+		processes.Shell, shellescape.Quote(p.dir), shellescape.QuoteCommand(command), shellescape.QuoteCommand(p.arguments))
 	path := filepath.Join(s.folder, p.name)
 	// A process that another goroutine starts meanwhile would have the file open until it executes its program, and nothing can
 	// execute a file that is open for writing (https://go.dev/issue/22315).

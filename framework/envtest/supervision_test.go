@@ -18,7 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/admissiontest/admissiontest/internal/guard"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // patience is the limit of each wait of a test.
@@ -41,7 +41,7 @@ func script(t *testing.T, s *supervision, text string) *running {
 	r := &running{done: make(chan struct{}), command: exec.Command(path, "-c", text, "sh", s.folder)}
 	r.process = s.process("script", func(*process) { close(r.done) })
 	r.command.Stdout, r.command.Stderr = s.serving, r.process
-	guard.Detach(r.command)
+	processes.Detach(r.command)
 	if err := r.command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestTailKeepsThePanic(t *testing.T) {
 		"panic: seeded bug": {"E1122 before\npan", "ic: seeded bug\n\ngoroutine 1 [running]:\n" + stack},
 	} {
 		t.Run(want, func(t *testing.T) {
-			said := output{Log: guard.Log{First: outputSize, Last: outputSize}}
+			said := output{Log: processes.Log{First: outputSize, Last: outputSize}}
 			for _, part := range parts {
 				if _, err := said.Write([]byte(part)); err != nil {
 					t.Fatal(err)
@@ -274,7 +274,7 @@ func TestTailKeepsThePanic(t *testing.T) {
 
 // What a server prints about plugins of the user is its cause, before a panic and the last error.
 func TestReportsAboutPlugins(t *testing.T) {
-	said := output{Log: guard.Log{First: outputSize, Last: outputSize}}
+	said := output{Log: processes.Log{First: outputSize, Last: outputSize}}
 	for _, part := range []string{
 		"I1122 it prints admissiontest: plugin in a line\nadmissiontest: plu", "gin A refused a role: no owner\nadmissiontest: plugin B panicked at b.go:1: no\n",
 		"panic: no\n\nadmissiontest: plugin C", "\nadmissiontest: plugin D\nF1122 PostStartHook failed\n",
@@ -307,7 +307,7 @@ func TestLongLog(t *testing.T) {
 
 // A server that cannot open more files may not have made a connection that it needed.
 func TestServerWithoutFiles(t *testing.T) {
-	said := output{Log: guard.Log{Last: outputSize}}
+	said := output{Log: processes.Log{Last: outputSize}}
 	if said.withoutFiles() != 0 {
 		t.Error("a server that printed nothing has no files")
 	}

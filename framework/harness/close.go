@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // Close closes the channel of the drained notification, and waits until the goroutines of the
@@ -14,7 +14,7 @@ import (
 // changes to cached objects that the plugin made outside of calls. Nil if there are none.
 func (h *Harness) Close(ctx context.Context) error {
 	h.initializer.Drain()
-	return h.verdict(goroutines.WaitUntilGone(ctx, h.Goroutines))
+	return h.verdict(processes.WaitUntilGone(ctx, h.Goroutines))
 }
 
 // Goroutines describes the goroutines of the plugin that still run: how many, where they were

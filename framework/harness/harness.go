@@ -10,8 +10,8 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/goroutines"
 	objects "github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 )
@@ -30,7 +30,7 @@ type Harness struct {
 	resolver    *resolver
 	interfaces  map[*runtime.Scheme]admission.ObjectInterfaces
 	foreign     func(runtime.Object)
-	own         goroutines.Label
+	own         processes.Label
 	chained     bool            // several plugins: see Chain
 	snapshot    *fakes.Snapshot // the moment when the Harness was built
 }
@@ -104,7 +104,7 @@ func build(t framework.T, options []Option, start func(*Harness, *config) error)
 		resolver:    &resolver{schemes: schemes, mapper: world.RESTMapper()},
 		interfaces:  map[*runtime.Scheme]admission.ObjectInterfaces{},
 		foreign:     settings.foreign,
-		own:         goroutines.NewLabel(),
+		own:         processes.NewLabel(),
 		snapshot:    world.Snapshot(),
 	}
 	for _, scheme := range schemes {

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/tools/cache"
 )
@@ -34,7 +34,7 @@ func (h *Harness) findInformers(ctx context.Context, plugins ...admission.Interf
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	goroutines.UntilDone(ctx, 0, func() bool { // a ready function may block
+	processes.UntilDone(ctx, 0, func() bool { // a ready function may block
 		for ctx.Err() == nil && !found.isReady() && len(h.Goroutines()) > 0 {
 			time.Sleep(readyPoll) //nolint:forbidigo // client-go does not tell when an informer has synced
 		}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // The versions of AdmissionReview that a Server reads.
@@ -186,7 +186,7 @@ func (v *visit) drop(reset bool) {
 	if secured, ok := connection.(*tls.Conn); ok {
 		connection = secured.NetConn() // without the alert of TLS
 	}
-	if accepted, ok := connection.(*port.Conn); ok && reset {
+	if accepted, ok := connection.(*processes.Conn); ok && reset {
 		_ = accepted.SetLinger(0)
 	}
 	_ = connection.Close() // the client sees the end in any case

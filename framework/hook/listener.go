@@ -8,7 +8,7 @@ import (
 	"net"
 	"slices"
 
-	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // Listener is one port of a Server.
@@ -96,7 +96,7 @@ func (s *Server) open(fault Fault) (opened, error) {
 	made := opened{caBundle: s.authority.pem}
 	switch fault {
 	case Refused:
-		number, release, err := port.Reserve(s.listener.IP)
+		number, release, err := processes.ReservePort(s.listener.IP)
 		if err != nil {
 			return opened{}, err
 		}

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
@@ -57,7 +57,7 @@ type Server struct {
 	listeners   sync.WaitGroup // goroutines that accept
 	connections sync.WaitGroup // connections open, their handlers included
 	proxies     proxies
-	limit       *port.Limit
+	limit       *processes.Limit
 	foreign     atomic.Int64
 
 	mu      sync.RWMutex // guards the maps
@@ -102,7 +102,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, fmt.Errorf("start hook server: %w", err)
 	}
 	s := &Server{
-		host: host, secret: redact.NewPathSecret(), authority: authority, limit: port.NewLimit(port.Most),
+		host: host, secret: redact.NewPathSecret(), authority: authority, limit: processes.NewLimit(processes.MostConnections),
 		owners: map[string]*owner{}, paths: map[string]*registration{},
 		aliases: map[Alias]*registration{}, ports: map[Fault]opened{},
 	}

@@ -56,7 +56,7 @@ func (d *decoder) serverFlags(flags *document.Node, where *document.Path, allowe
 		switch {
 		case !ok && (slices.Contains(allowed, field.Name) || slices.Contains(allowed, "*")):
 		case !ok:
-			hint := "the operator of a run can allow it: --allow-server-flags " + field.Name
+			hint := "a test in Go can allow it: AllowServerFlags of conformance.Target"
 			if other := document.DidYouMean(field.Name, slices.Sorted(maps.Keys(known))); other != "" {
 				hint = other + " Otherwise " + hint
 			}

@@ -56,7 +56,7 @@ func TestServerOutside(t *testing.T) {
 	)
 	for name, test := range map[string]struct{ flags, files, step, want string }{
 		"flag that writes":            {flags: "audit-log-path: $(files)/log", want: `8:13: spec.server.flags has "audit-log-path"; expected only flags`},
-		"flag that opens a port":      {flags: "bind-address: 0.0.0.0", want: "--allow-server-flags bind-address"},
+		"flag that opens a port":      {flags: "bind-address: 0.0.0.0", want: "AllowServerFlags of conformance.Target"},
 		"flag with an underscore":     {flags: "feature_gates: X=true", want: `did you mean "feature-gates"?`},
 		"flag with two dashes":        {flags: "--v: '1'", want: "expected only flags"},
 		"flag with a value in it":     {flags: "'audit-log-path=/tmp/x,': ''", want: "expected only flags"},

@@ -47,28 +47,13 @@ func (b *bench) catalogue(ctx context.Context) error {
 	b.figure("whole process, all servers", m.wall.Seconds(), "s")
 	b.figure("peak memory of the command", m.peak, "MiB")
 	b.print("  verdicts: %s", r.Summary)
-	b.catalogueSeconds = r.Timing.Catalogue
-	return nil
-}
-
-// observed measures the catalogue on API servers that record the calls of their plugins.
-func (b *bench) observed(ctx context.Context) error {
-	b.print("\ncatalogue, with the calls of all plugins recorded")
-	r, m, err := b.runCommand(ctx, "--observe-plugins")
-	if err != nil {
-		return err
-	}
-	b.figure("catalogue on the default server", r.Timing.Catalogue, "s")
-	b.figure("more than without recording", r.Timing.Catalogue-b.catalogueSeconds, "s")
-	b.figure("whole process, all servers", m.wall.Seconds(), "s")
-	b.print("  verdicts: %s", r.Summary)
 	return nil
 }
 
 // runCommand runs scenarios with the command and reads its report. It lists the scenarios that did not pass.
-func (b *bench) runCommand(ctx context.Context, names ...string) (report.Report, measured, error) {
+func (b *bench) runCommand(ctx context.Context) (report.Report, measured, error) {
 	var r report.Report
-	m, err := b.execute(ctx, append([]string{"run", "-o", "json"}, names...)...)
+	m, err := b.execute(ctx, "run", "-o", "json")
 	if wrong := json.Unmarshal(m.stdout, &r); wrong != nil {
 		return r, m, errors.Join(err, fmt.Errorf("read report of %s: %w", b.command, wrong))
 	}

@@ -2,7 +2,6 @@
 //
 //	load       the command without an API server
 //	catalogue  the whole catalogue as the command runs it
-//	observed   the same on API servers that record the calls of their plugins
 //
 // # Promise
 //
@@ -44,8 +43,6 @@ type bench struct {
 	command string
 	assets  binaries.Assets
 	out     io.Writer
-	// catalogueSeconds is the time of the catalogue, for the difference to the observed one.
-	catalogueSeconds float64
 	// failed are the scenarios that did not pass.
 	failed []string
 }
@@ -70,7 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	b := &bench{command: *command, assets: found, out: out}
 	b.print("kube-apiserver %s, %d scenarios", found.Version, len(all))
-	for _, measure := range []func(context.Context) error{b.loading, b.catalogue, b.observed} {
+	for _, measure := range []func(context.Context) error{b.loading, b.catalogue} {
 		if err := measure(ctx); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/pause"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -103,7 +103,7 @@ type run struct {
 	// cases has the last Case of each scenario and case, by its name.
 	cases map[string]*execution.Case
 	// pauses notices when this process is paused.
-	pauses *pause.Watch
+	pauses *processes.PauseWatch
 	// version is the version of the API servers, if the provider knows it before the start.
 	version string
 	// noOwnServer has the scenarios that run alone and do not get their own server. They run
@@ -131,7 +131,7 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	began := time.Now()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, drops: map[string]int{}, pauses: pause.Start(watching)}
+	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, drops: map[string]int{}, pauses: processes.WatchPauses(watching)}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip, lanes{install: options.Install.Objects(), foreign: options.AllowForeign}))
 	r.timing.Total = time.Since(began).Seconds()
 	if r.timing.Catalogue == 0 && r.info.Kind != "" { // no scenario ran on the default server

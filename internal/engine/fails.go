@@ -11,7 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/pause"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -24,7 +24,7 @@ func (r *run) judgeStart(ctx context.Context, g group, started target.Target, er
 	var ended *target.NotStartedError
 	switch {
 	case err == nil:
-		closing, cancel := pause.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		closing, cancel := processes.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 		defer cancel()
 		r.failAll(g, report.Mismatch{Path: "server", Expected: fmt.Sprintf("does not start, and its log contains %q", want), Actual: "it started"})
 		return started.Close(closing)

@@ -15,7 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/pause"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -347,7 +347,7 @@ func (r *run) closeTarget(ctx context.Context, used target.Target, cause error) 
 	if errors.Is(cause, target.ErrGone) {
 		limit = goneLimit
 	}
-	ctx, cancel := pause.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := processes.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	return used.Close(ctx)
 }

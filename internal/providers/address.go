@@ -42,7 +42,7 @@ func (c connection) candidates(ctx context.Context) ([]candidate, error) {
 	if c.transport.HookAddress != "" {
 		one, err := given(ctx, c.transport.HookAddress)
 		if err != nil {
-			return nil, fmt.Errorf("use --hook-address %s: %w", c.transport.HookAddress, err)
+			return nil, fmt.Errorf("use HookAddress %s: %w", c.transport.HookAddress, err)
 		}
 		return []candidate{one}, nil
 	}
@@ -77,9 +77,9 @@ func at(address netip.Addr, what string) candidate {
 	return candidate{listen: net.JoinHostPort(address.String(), "0"), what: what}
 }
 
-// ParseHookAddress parses a Transport.HookAddress: HOST or HOST:PORT. An IPv6 address
+// parseHookAddress parses a Transport.HookAddress: HOST or HOST:PORT. An IPv6 address
 // with a port is in brackets.
-func ParseHookAddress(text string) (host, port string, err error) {
+func parseHookAddress(text string) (host, port string, err error) {
 	host, port = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), "0"
 	if _, notIP := netip.ParseAddr(host); notIP != nil && strings.Contains(text, ":") {
 		if host, port, err = net.SplitHostPort(text); err != nil {
@@ -100,7 +100,7 @@ func ParseHookAddress(text string) (host, port string, err error) {
 
 // given returns the candidate for an address that the operator gives.
 func given(ctx context.Context, text string) (candidate, error) {
-	host, port, err := ParseHookAddress(text)
+	host, port, err := parseHookAddress(text)
 	if err != nil {
 		return candidate{}, err
 	}

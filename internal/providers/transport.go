@@ -174,7 +174,7 @@ func (c connection) listen(ctx context.Context, candidates []candidate, limit ti
 	case err != nil:
 		return nil, chosen, err
 	case kept == nil:
-		return nil, chosen, fmt.Errorf("%w at %s: no call arrived within %s; use --transport service, or --hook-address with an address that it can call",
+		return nil, chosen, fmt.Errorf("%w at %s: no call arrived within %s; use --transport service, or in Go a HookAddress that it can call",
 			ErrWebhookUnreachable, strings.Join(tried, ", "), limit)
 	}
 	return kept, chosen, nil

@@ -37,15 +37,15 @@ func TestParseHookAddress(t *testing.T) {
 		"::1": {"::1", "0"}, "[::1]": {"::1", "0"}, "[::1]:443": {"::1", "443"},
 	} {
 		t.Run(text, func(t *testing.T) {
-			if host, port, err := ParseHookAddress(text); err != nil || host != want[0] || port != want[1] {
-				t.Errorf("ParseHookAddress(%q) = %q, %q, %v; want %q", text, host, port, err, want)
+			if host, port, err := parseHookAddress(text); err != nil || host != want[0] || port != want[1] {
+				t.Errorf("parseHookAddress(%q) = %q, %q, %v; want %q", text, host, port, err, want)
 			}
 		})
 	}
 	for _, text := range []string{"", ":1", "h:", "h:0", "h:65536", "h:x", "https://h", "a b", "0.0.0.0", "[::]:1", "h:1:2"} {
 		t.Run(text, func(t *testing.T) {
-			if host, port, err := ParseHookAddress(text); err == nil {
-				t.Errorf("ParseHookAddress(%q) = %q, %q; want an error", text, host, port)
+			if host, port, err := parseHookAddress(text); err == nil {
+				t.Errorf("parseHookAddress(%q) = %q, %q; want an error", text, host, port)
 			}
 		})
 	}

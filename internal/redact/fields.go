@@ -10,7 +10,7 @@ import (
 // lastApplied is the annotation in which kubectl apply keeps the whole object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// marked is Set.Fields for the value of a field. Kind is the kind of object that an item of a list is,
+// marked is Fields for the value of a field. Kind is the kind of object that an item of a list is,
 // if it does not say so itself.
 func marked(value any, field, kind string) any {
 	switch value := value.(type) {
@@ -27,7 +27,7 @@ func marked(value any, field, kind string) any {
 	}
 }
 
-// markedObject is Set.Fields for the map in a field.
+// markedObject is Fields for the map in a field.
 func markedObject(fields map[string]any, field, kind string) map[string]any {
 	if fields == nil {
 		return nil
@@ -81,7 +81,7 @@ func HoldsSecrets(request any) bool {
 // aboutSecrets is the place of the response to such a request.
 const aboutSecrets = "response about secrets"
 
-// markedPatch is Set.Fields for the patch of a response to such a request.
+// markedPatch is Fields for the patch of a response to such a request.
 func markedPatch(patch any) any {
 	operations, ok := patch.([]any)
 	switch {

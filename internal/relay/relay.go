@@ -9,7 +9,7 @@ import (
 
 	"github.com/libp2p/go-yamux/v5"
 
-	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // Options configure a Relay.
@@ -30,7 +30,7 @@ type Options struct {
 type Relay struct {
 	token string
 	// visitors limits the connections to the ports, and channels those to control and health.
-	visitors, channels *port.Limit
+	visitors, channels *processes.Limit
 	control, health    net.Listener
 	ports              []net.Listener
 
@@ -43,7 +43,7 @@ func Listen(options Options) (*Relay, error) {
 	if len(options.Token) != TokenSize {
 		return nil, fmt.Errorf("listen: the token has %d bytes, want %d", len(options.Token), TokenSize)
 	}
-	r := &Relay{token: options.Token, visitors: port.NewLimit(port.Most), channels: port.NewLimit(port.Few)}
+	r := &Relay{token: options.Token, visitors: processes.NewLimit(processes.MostConnections), channels: processes.NewLimit(processes.FewConnections)}
 	if err := r.listen(options); err != nil {
 		r.close()
 		return nil, err
@@ -89,7 +89,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	serving, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
-	loop := func(listener net.Listener, each func(context.Context, *port.Conn)) {
+	loop := func(listener net.Listener, each func(context.Context, *processes.Conn)) {
 		running.Go(func() {
 			for {
 				accepted, err := listener.Accept()
@@ -97,7 +97,7 @@ func (r *Relay) Run(ctx context.Context) error {
 					cancel(fmt.Errorf("accept at %s: %w", listener.Addr(), err))
 					return
 				}
-				connection := accepted.(*port.Conn) //nolint:forcetypeassert // it is a listener of a Limit
+				connection := accepted.(*processes.Conn) //nolint:forcetypeassert // it is a listener of a Limit
 				running.Go(func() {
 					defer context.AfterFunc(serving, func() { reset(connection.TCPConn) })()
 					defer func() { _ = connection.Close() }()
@@ -107,7 +107,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		})
 	}
 	loop(r.control, r.take)
-	loop(r.health, func(context.Context, *port.Conn) {})
+	loop(r.health, func(context.Context, *processes.Conn) {})
 	for _, listener := range r.ports {
 		loop(listener, r.carry)
 	}
@@ -122,7 +122,7 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 // take makes a connection the channel, if it sends the token.
-func (r *Relay) take(_ context.Context, connection *port.Conn) {
+func (r *Relay) take(_ context.Context, connection *processes.Conn) {
 	if err := admit(connection, r.token); err != nil {
 		return
 	}
@@ -134,7 +134,7 @@ func (r *Relay) take(_ context.Context, connection *port.Conn) {
 }
 
 // open makes a connection the channel. Connections to the ports wait until that is done: the other end knows that it is.
-func (r *Relay) open(connection *port.Conn) (*yamux.Session, error) {
+func (r *Relay) open(connection *processes.Conn) (*yamux.Session, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := answer(connection); err != nil {
@@ -164,7 +164,7 @@ func (r *Relay) end() {
 // carry forwards one connection to the other end of the channel. Without a channel it resets the connection. If other
 // clients make so many connections that one must wait, it closes the channel: what runs then says nothing about the
 // webhooks, and the other end knows it.
-func (r *Relay) carry(ctx context.Context, connection *port.Conn) {
+func (r *Relay) carry(ctx context.Context, connection *processes.Conn) {
 	if r.visitors.Full() > 0 {
 		r.end()
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,9 +23,6 @@ type state map[string]string
 func aboutItself() []string {
 	return []string{"/registry/masterleases/", "/registry/peerserverleases/", "/registry/leases/kube-system/apiserver-"}
 }
-
-// txnLimit is the number of operations in a transaction of etcd: its default limit.
-const txnLimit = 128
 
 // storage is the etcd of an API server.
 type storage struct{ client *http.Client }
@@ -65,46 +63,29 @@ func (s storage) state(ctx context.Context) (state, error) {
 // "/registry/configmaps/default/a". The API server sees the changes like writes of another replica.
 // So shortly after restore it can still act on an object that no longer exists: a webhook
 // configuration for milliseconds, a policy for a second.
-//
-// No two objects of one resource change at the same revision of etcd. A client that watches a resource, such
-// as an admission plugin, continues after an interruption behind the last revision that it has seen, and
-// would miss the other changes of that revision for ever.
 func (s storage) restore(ctx context.Context, wanted state) ([]string, error) {
 	now, err := s.state(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var changed []string
-	var transactions [][]any // each is one revision
-	next := map[string]int{} // the first transaction without a change of a resource
-	change := func(key string, operation map[string]any) {
+	// Each change is a revision of etcd: a client that watches continues behind the last revision that it has seen.
+	change := func(method, key string, parameters map[string]any) {
 		changed = append(changed, key)
-		resource, _, _ := strings.Cut(strings.TrimPrefix(key, "/registry/"), "/")
-		at := next[resource]
-		for at < len(transactions) && len(transactions[at]) == txnLimit {
-			at++
-		}
-		if at == len(transactions) {
-			transactions = append(transactions, nil)
-		}
-		transactions[at] = append(transactions[at], operation)
-		next[resource] = at + 1
+		err = errors.Join(err, s.call(ctx, method, parameters, &struct{}{}))
 	}
 	for key := range now {
 		if _, had := wanted[key]; !had {
-			change(key, map[string]any{"request_delete_range": map[string]any{"key": []byte(key)}})
+			change("deleterange", key, map[string]any{"key": []byte(key)})
 		}
 	}
 	for key, value := range wanted {
 		if got, has := now[key]; !has || got != value {
-			change(key, map[string]any{"request_put": map[string]any{"key": []byte(key), "value": []byte(value)}})
+			change("put", key, map[string]any{"key": []byte(key), "value": []byte(value)})
 		}
 	}
-	for _, part := range transactions {
-		var answer struct{}
-		if err := s.call(ctx, "txn", map[string]any{"success": part}, &answer); err != nil {
-			return changed, fmt.Errorf("restore the state of the API server: %w", err)
-		}
+	if err != nil {
+		return changed, fmt.Errorf("restore the state of the API server: %w", err)
 	}
 	slices.Sort(changed)
 	return changed, nil

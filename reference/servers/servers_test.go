@@ -10,7 +10,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // reportsIn is an environment variable: the folder in which TestServers leaves a report of each API server.
@@ -33,7 +32,7 @@ func TestServers(t *testing.T) {
 		catalogue(t, reports, "kube-apiserver with kine", assets.Version, []string{"KUBEBUILDER_ASSETS=" + assets.Dir})
 	})
 	t.Run("generic-control-plane", func(t *testing.T) {
-		assets := testserver.Generic(t)
+		assets := generic(t)
 		server, err := envtest.Start(t.Context(), envtest.Options{BinaryAssetsDirectory: assets.Dir})
 		if err != nil {
 			t.Fatal(err)

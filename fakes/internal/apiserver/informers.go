@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // Informers are the informers that plugins make themselves with clients of this server. Unlike those
@@ -25,7 +25,7 @@ type Informers struct {
 
 // ByInformer reports whether the calling goroutine fills the cache of an informer.
 func ByInformer() bool {
-	return goroutines.In(func(function string) bool {
+	return processes.In(func(function string) bool {
 		return strings.HasPrefix(function, "k8s.io/client-go/tools/cache.(*Reflector).")
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/fakes/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -138,7 +138,7 @@ func (s *Set) WaitHandlers(ctx context.Context) (*PanicError, error) {
 			to = e.queue[0].to
 		}
 		s.store.Unlock()
-		if goroutines.In(func(function string) bool {
+		if processes.In(func(function string) bool {
 			return strings.HasSuffix(function, "/fakes/internal/informer.(*Set).handle")
 		}) {
 			return nil, nil

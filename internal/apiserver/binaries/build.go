@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/mod/modfile"
-
-	"github.com/admissiontest/admissiontest/internal/gomodule"
 )
 
 // Build compiles the programs from Go modules into the cache, unless the cache has them. On
@@ -118,11 +116,11 @@ func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfi
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make a temporary module: %w", err)
 	}
-	empty, err := gomodule.Empty(temporaryPath)
+	empty, err := EmptyModule(temporaryPath)
 	if err != nil {
 		return nil, err
 	}
-	if err := gomodule.Write(dir, empty); err != nil {
+	if err := WriteGoMod(dir, empty); err != nil {
 		return nil, err
 	}
 	t.job.report("fetching %s %s", p.module, p.version)
@@ -135,7 +133,7 @@ func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfi
 		err = fmt.Errorf("read the output of go mod download: %w", parseErr)
 	}
 	if err == nil && got.Error == "" {
-		return gomodule.Read(got.GoMod)
+		return ReadGoMod(got.GoMod)
 	}
 	if got.Error != "" && !errors.Is(err, ErrNoToolchain) {
 		err = errors.New(got.Error)

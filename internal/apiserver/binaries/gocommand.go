@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/guard"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // tailLines is the number of lines of the output of `go` that an error has.
@@ -72,8 +72,8 @@ func (t *toolchain) run(ctx context.Context, call goCall) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.path, call.args...)
 	cmd.Dir, cmd.Env = call.dir, t.env
 	cmd.WaitDelay = 5 * time.Second
-	guard.Detach(cmd)
-	cmd.Cancel = func() error { return guard.Kill(cmd.Process) }
+	processes.Detach(cmd)
+	cmd.Cancel = func() error { return processes.Kill(cmd.Process) }
 	var out bytes.Buffer
 	said := new(narration)
 	cmd.Stdout, cmd.Stderr = &out, said

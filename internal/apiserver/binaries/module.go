@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/mod/modfile"
 
-	"github.com/admissiontest/admissiontest/internal/gomodule"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 )
 
@@ -87,9 +86,9 @@ func digestOfFiles(files map[string]string) string {
 
 // temporaryModule writes a go.mod in which p builds as in its own module.
 func temporaryModule(dir string, p program, original *modfile.File) error {
-	f, err := gomodule.Around(temporaryPath, gomodule.Module{Path: p.module, Version: p.version, Staging: p.staging}, original)
+	f, err := ModuleAround(temporaryPath, Module{Path: p.module, Version: p.version, Staging: p.staging}, original)
 	if err != nil {
 		return err
 	}
-	return gomodule.Write(dir, f)
+	return WriteGoMod(dir, f)
 }

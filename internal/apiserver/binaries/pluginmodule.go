@@ -11,8 +11,6 @@ import (
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
-
-	"github.com/admissiontest/admissiontest/internal/gomodule"
 )
 
 // pluginModule writes a go.mod in which kube-apiserver builds with plugins. Kubernetes' modules
@@ -24,7 +22,7 @@ func pluginModule(dir string, p program, original *modfile.File, packages []plug
 	if err := temporaryModule(dir, p, original); err != nil {
 		return err
 	}
-	f, err := gomodule.Read(filepath.Join(dir, "go.mod"))
+	f, err := ReadGoMod(filepath.Join(dir, "go.mod"))
 	if err != nil {
 		return err
 	}
@@ -45,7 +43,7 @@ func pluginModule(dir string, p program, original *modfile.File, packages []plug
 			return fmt.Errorf("plugin package %s: %w", one.Package, err)
 		}
 	}
-	return gomodule.Write(dir, f)
+	return WriteGoMod(dir, f)
 }
 
 // require adds the modules of a plugin that Kubernetes does not have, and the replacements of its
@@ -144,7 +142,7 @@ type rootModule struct {
 
 // root returns the module in which the plugin was listed: its own, or one that requires it.
 func (p pluginPackage) root() (rootModule, error) {
-	file, err := gomodule.Read(p.gomod)
+	file, err := ReadGoMod(p.gomod)
 	return rootModule{filepath.Dir(p.gomod), file}, err
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/pause"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // The intervals of Poll: for a state that takes milliseconds, and for one that takes
@@ -28,7 +28,7 @@ const lostLimit = 15 * time.Second
 // framework.ErrTimeout. A pause of this process does not count.
 func Poll(ctx context.Context, interval, limit time.Duration, done func() (bool, error)) error {
 	var lostSince time.Time
-	limited, cancel := pause.WithTimeout(ctx, limit)
+	limited, cancel := processes.WithTimeout(ctx, limit)
 	defer cancel()
 	err := wait.PollUntilContextCancel(limited, interval, true, func(context.Context) (bool, error) {
 		ok, err := done()

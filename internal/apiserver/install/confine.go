@@ -76,7 +76,7 @@ func (p Confinement) checkNamespace(name string) error {
 	if name == "" {
 		return errors.New("the request is for all namespaces: set the namespace $(namespace)")
 	}
-	return fmt.Errorf("namespace %[1]s does not belong to the scenario, whose namespaces have $(id) in their names: use one of these, or allow this one with --allow-foreign %[1]s", name)
+	return fmt.Errorf("namespace %[1]s does not belong to the scenario, whose namespaces have $(id) in their names: use one of these, or run it on an API server that is only for tests: --disposable", name)
 }
 
 // CheckInstalled returns a framework.ErrForeign that says why an object of the scenario is not installed, or nil.

@@ -95,7 +95,7 @@ func TestRefused(t *testing.T) {
 		request framework.Request
 		says    string
 	}{
-		"object of kube-system":           {request(framework.VerbCreate, "ConfigMap", "kube-system", "a"), "--allow-foreign kube-system"},
+		"object of kube-system":           {request(framework.VerbCreate, "ConfigMap", "kube-system", "a"), "namespace kube-system does not belong to the scenario"},
 		"object of another client":        {request(framework.VerbDelete, "ConfigMap", "team-b", "a"), "namespace team-b"},
 		"read in another namespace":       {request(framework.VerbGet, "ConfigMap", "team-b", "a"), "namespace team-b"},
 		"every namespace":                 {request(framework.VerbList, "ConfigMap", "", ""), "all namespaces"},

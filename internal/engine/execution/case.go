@@ -15,7 +15,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -91,8 +90,6 @@ type shared struct {
 	scripts map[string]hook.Script
 	// results has the results of steps with an ID, as decoded JSON.
 	results map[string]any
-	// secrets are the values that reports do not show.
-	secrets *redact.Set
 	// writes has the last write of each kind. See waitForCache.
 	writes map[schema.GroupKind]written
 	// seen are the objects that steps wrote or read.
@@ -118,9 +115,6 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Setup, error)
 	for _, one := range cases {
 		c := *whole
 		c.Scenario, c.shared = one, newShared()
-		for _, manifest := range c.Given {
-			c.secrets.Add(manifest)
-		}
 		setup.Cases = append(setup.Cases, &c)
 	}
 	return setup, nil
@@ -158,9 +152,6 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 	if c.Given, err = c.substituteGiven(s.Spec.Given); err != nil {
 		return nil, fmt.Errorf("read given: %w", err)
 	}
-	for _, manifest := range c.Given {
-		c.secrets.Add(manifest)
-	}
 	hooks, err := scenario.Replace(s.Spec.Hooks, c.lookup)
 	if err != nil {
 		return nil, fmt.Errorf("read hooks: %w", err)
@@ -170,7 +161,7 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 }
 
 func newShared() *shared {
-	return &shared{results: map[string]any{}, secrets: &redact.Set{}, writes: map[schema.GroupKind]written{}, seen: map[seenObject]bool{}}
+	return &shared{results: map[string]any{}, writes: map[schema.GroupKind]written{}, seen: map[seenObject]bool{}}
 }
 
 // Open reports whether the scenario runs alone: what it installs is not narrowed.
@@ -206,20 +197,6 @@ func (c *Case) namespaced(kind schema.GroupVersionKind) (bool, error) {
 func kindOf(manifest map[string]any) schema.GroupVersionKind {
 	kind, _ := object.Kind(manifest)
 	return kind
-}
-
-// secretsIn collects the values of a request and its result that the outcome does not show.
-func (c *Case) secretsIn(request framework.Request, result framework.Result) {
-	c.secrets.Add((framework.Result{Object: request.Object}).Fields())
-	c.secrets.Add(result.Fields())
-	if result.Audit != nil {
-		c.secrets.Add(result.Audit.RequestObject)
-		c.secrets.Add(result.Audit.ResponseObject)
-	}
-	for _, call := range result.Trace {
-		c.secrets.Add(map[string]any{"request": call.Request(), "response": call.Response})
-		c.secrets.AddHeader(call.Header)
-	}
 }
 
 // Foreign returns a framework.ErrForeign if a step of the scenario is for what belongs to

@@ -129,7 +129,7 @@ func (c *Case) evidence(f *Failure) *report.Evidence {
 	found := expect.Of(expect.Step{
 		Number: f.step, Line: f.line, Action: f.action, Request: f.request, Result: f.result, Mismatches: f.mismatches, Expect: f.expect,
 	}, expect.Options{
-		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain, Secrets: c.secrets,
+		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain,
 	})
 	if f.request != nil {
 		found.Warnings = c.typeWarnings(*f.request, found.Decisions)

@@ -56,7 +56,6 @@ func (c *Case) waitGone(ctx context.Context, request framework.Request, w scenar
 		if last, err = c.sandbox.Send(ctx, request); err != nil {
 			return false, err
 		}
-		c.secretsIn(request, last)
 		c.noteSeen(request, last)
 		return last.Status.Code == 404, nil
 	})

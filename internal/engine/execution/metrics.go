@@ -16,6 +16,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/suggest"
+
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // The limit for metrics to match: an API server writes the metrics of a request until shortly
@@ -40,7 +42,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 			return false, fmt.Errorf("read metric %s: %w", m.Name, err)
 		}
 		all = samples
-		mismatches = c.secrets.Matcher().Match(m.Samples, asList(samples, m.Labels), "samples")
+		mismatches = redact.Matcher().Match(m.Samples, asList(samples, m.Labels), "samples")
 		return len(mismatches) == 0, nil
 	}
 	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, matches)

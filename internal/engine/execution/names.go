@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // Texts returns what replaces each text of the outcome. It does not have what is not shown, and has the names that
@@ -15,7 +17,7 @@ import (
 func (c *Case) Texts() func(text string) string {
 	run := c.ID[:max(strings.LastIndex(c.ID, "-"), 0)]
 	if run == "" {
-		return c.secrets.Text
+		return redact.Text
 	}
 	configurations := map[string]bool{}
 	for _, one := range c.Own() {
@@ -44,5 +46,5 @@ func (c *Case) Texts() func(text string) string {
 			return "$(id)-" + rest
 		}
 	}
-	return func(text string) string { return made.ReplaceAllStringFunc(c.secrets.Text(text), written) }
+	return func(text string) string { return made.ReplaceAllStringFunc(redact.Text(text), written) }
 }

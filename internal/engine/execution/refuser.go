@@ -46,7 +46,7 @@ func (c *Case) judgeRefuser(ctx context.Context, want *scenario.Expectation, req
 	}
 	got := expect.RefusedBy(result.Status, c.ID)
 	got.Failed = got.Failed && !c.declares(got)
-	all = append(others, expect.Refused(want, got, result.Status, c.secrets)...)
+	all = append(others, expect.Refused(want, got, result.Status)...)
 	if want.RefusedBy != nil && got == (expect.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *want.RefusedBy, request, result) {
 		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
 	}

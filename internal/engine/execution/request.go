@@ -89,7 +89,6 @@ func (c *Case) send(ctx context.Context, request framework.Request) (framework.R
 		do = c.sandbox.Send // the outer step records the calls, and Result.Trace of each would have all of them
 	}
 	result, err := do(ctx, request)
-	c.secretsIn(request, result)
 	if result.Status.Code != 0 {
 		if c.observe != nil {
 			c.observe(c.Scenario.Metadata.Name, result)
@@ -184,9 +183,8 @@ func (c *Case) judge(ctx context.Context, want *scenario.Expectation, result *fr
 		if event != nil {
 			result.Trace = result.Trace.With(event.Plugins)
 		}
-		c.secretsIn(framework.Request{}, framework.Result{Audit: event})
 	}
-	return expect.Judge(want, *result, c.secrets), nil
+	return expect.Judge(want, *result), nil
 }
 
 // keep stores a result for the placeholders of later steps.

@@ -14,8 +14,9 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/processes"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -44,7 +45,7 @@ func (c *Case) Act(ctx context.Context) *Failure {
 		if failure = c.act(ctx); failure != nil {
 			// The copy is for a function that the end of ctx leaves running.
 			observed := *failure
-			failure.evidence, _ = goroutines.UntilDone(ctx, 0, func() *report.Evidence { return c.evidence(&observed) })
+			failure.evidence, _ = processes.UntilDone(ctx, 0, func() *report.Evidence { return c.evidence(&observed) })
 		}
 	}
 	if err != nil {
@@ -197,12 +198,11 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 		if last, err = c.sandbox.Send(ctx, request); err != nil {
 			return false, err
 		}
-		c.secretsIn(request, last)
 		if !last.Allowed() {
 			return false, nil
 		}
 		c.noteSeen(request, last)
-		mismatches = c.secrets.Matcher().Match(w.Object, c.secrets.Fields(last.Fields()), "object")
+		mismatches = redact.Matcher().Match(w.Object, redact.Fields(last.Fields()), "object")
 		return len(mismatches) == 0, nil
 	})
 	if limitEnded(err) && last.Allowed() && len(mismatches) > 0 {

@@ -8,6 +8,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/match"
+
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // judgeCall compares an expected call with the call at index. If the webhooks differ, it does not
@@ -101,7 +103,7 @@ func (c comparison) viewOf(call framework.Call) map[string]any {
 	if !call.Finished.IsZero() {
 		seen["latencyMillis"] = float64(call.Finished.Sub(call.Started).Microseconds()) / 1000
 	}
-	return c.secrets.Fields(seen)
+	return redact.Fields(seen)
 }
 
 // firsts returns the first value for each name.

@@ -12,6 +12,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/match"
+
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // culprit is what made an expectation fail.
@@ -55,7 +57,7 @@ func (s Step) ofField(path string, trace framework.Trace, findings []reach.Findi
 			return culprit{by + " changed object." + path, call}
 		}
 		if operation, did := s.changes(*call, pointer); did != "" {
-			return culprit{fmt.Sprintf("webhook %q: its patch (%s) %s object.%s", call.Webhook, options.Secrets.Matcher().Cut(operation), did, path), call}
+			return culprit{fmt.Sprintf("webhook %q: its patch (%s) %s object.%s", call.Webhook, redact.Matcher().Cut(operation), did, path), call}
 		}
 	}
 	return culprit{}

@@ -14,7 +14,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // TestCauses: the evidence names what made the expectation fail, and nothing if nothing did.
@@ -108,9 +107,9 @@ func TestCauses(t *testing.T) {
 			if test.final != "" {
 				step.Result.Status.Code, step.Result.Object = 201, object(test.final)
 				step.Expect = &scenario.Expectation{Object: object(test.expect).Object}
-				step.Mismatches = Judge(step.Expect, step.Result, nil)
+				step.Mismatches = Judge(step.Expect, step.Result)
 			}
-			options := Options{Secrets: &redact.Set{}, Explain: func(context.Context, framework.Request, framework.Result) ([]reach.Finding, error) {
+			options := Options{Explain: func(context.Context, framework.Request, framework.Result) ([]reach.Finding, error) {
 				var all []reach.Finding
 				for _, name := range test.mutates {
 					all = append(all, reach.Finding{Kind: "MutatingAdmissionPolicy", Name: name, Effect: reach.EffectMutates})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -20,7 +21,7 @@ func (s Step) findings(options Options) ([]reach.Finding, error) {
 // decisions returns the findings for a report. It leaves out webhooks whose calls were observed.
 func (s Step) decisions(findings []reach.Finding, err error, options Options) []report.Decision {
 	if err != nil {
-		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "the reason is unknown: " + report.FirstLine(options.Secrets.Text(err.Error()))}}
+		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "the reason is unknown: " + report.FirstLine(redact.Text(err.Error()))}}
 	}
 	var all []report.Decision
 	observed := s.Result.Trace.Webhooks()
@@ -33,7 +34,7 @@ func (s Step) decisions(findings []reach.Finding, err error, options Options) []
 			continue // the response says otherwise, and it is right
 		}
 		all = append(all, report.Decision{
-			Subject: finding.Subject(), Effect: string(finding.Effect), Reason: string(finding.Reason), Text: strings.ReplaceAll(options.Secrets.Text(finding.Text), "\n", " "),
+			Subject: finding.Subject(), Effect: string(finding.Effect), Reason: string(finding.Reason), Text: strings.ReplaceAll(redact.Text(finding.Text), "\n", " "),
 		})
 	}
 	return all

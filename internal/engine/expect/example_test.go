@@ -13,7 +13,7 @@ import (
 func ExampleJudge() {
 	want := &scenario.Expectation{Code: []int{200, 201}, Calls: &scenario.Calls{InOrder: []scenario.Call{{Webhook: "a"}}}}
 	got := framework.Result{Status: metav1.Status{Code: 403}, Trace: framework.Trace{{Webhook: "b", Phase: framework.Mutating}}}
-	for _, mismatch := range expect.Judge(want, got, nil) {
+	for _, mismatch := range expect.Judge(want, got) {
 		fmt.Println(mismatch)
 	}
 	// Output:

@@ -43,8 +43,6 @@ type Options struct {
 	Audit func(ctx context.Context, auditID string) (*framework.Audit, error)
 	// Explain returns what each webhook, policy and binding of the scenario does about a request.
 	Explain func(ctx context.Context, request framework.Request, result framework.Result) ([]reach.Finding, error)
-	// Secrets has the values that are not shown. Nil means that all values are shown.
-	Secrets *redact.Set
 }
 
 // Of returns the evidence of a step. If the target can read the audit log, its annotations are
@@ -97,7 +95,7 @@ func (o Options) details(status metav1.Status) string {
 	if len(more.Causes) == 0 && more.RetryAfterSeconds == 0 {
 		return ""
 	}
-	return o.Secrets.Matcher().Show(status.Details)
+	return redact.Matcher().Show(status.Details)
 }
 
 // auditEvent returns the audit event of the request, or nil if there is none.

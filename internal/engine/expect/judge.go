@@ -14,13 +14,13 @@ import (
 )
 
 // Judge returns all mismatches between got and the expectation, or nil if it holds. A nil
-// expectation means that the request must be allowed. The mismatches do not show the values of
-// secrets and what package redact hides, or show everything if secrets is nil.
-func Judge(expect *scenario.Expectation, got framework.Result, secrets *redact.Set) []Mismatch {
+// expectation means that the request must be allowed. The mismatches do not show what package
+// redact hides.
+func Judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	if expect == nil {
 		expect = &scenario.Expectation{}
 	}
-	c := compare(secrets)
+	c := compare()
 	plugins := c.judgePlugins(expect.Plugins, got.Trace)
 	var at []int // the indices of the webhook calls in the Trace
 	webhooks := framework.Trace{}
@@ -50,17 +50,16 @@ func Judge(expect *scenario.Expectation, got framework.Result, secrets *redact.S
 	return slices.Concat(found, plugins)
 }
 
-// comparison compares values. Its texts do not show the values of secrets.
+// comparison compares values. Its texts do not show what package redact hides.
 type comparison struct {
 	match.Matcher
 
-	secrets *redact.Set
 	// seen are the calls of webhooks: see viewOf.
 	seen []map[string]any
 }
 
-func compare(secrets *redact.Set) comparison {
-	return comparison{Matcher: secrets.Matcher(), secrets: secrets}
+func compare() comparison {
+	return comparison{Matcher: redact.Matcher()}
 }
 
 func (c comparison) judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch {
@@ -124,7 +123,7 @@ func (c comparison) judgeObject(expect, got map[string]any) []Mismatch {
 		return nil
 	}
 	if got != nil {
-		return c.Match(expect, c.secrets.Fields(got), "object")
+		return c.Match(expect, redact.Fields(got), "object")
 	}
 	if _, _, operator := match.Operator(expect); operator {
 		return c.Match(expect, match.Absent{}, "object")
@@ -164,7 +163,7 @@ func (c comparison) judgeAudit(expect *scenario.Expectation, got *framework.Audi
 	if got.ResponseObject != nil {
 		event["responseObject"] = got.ResponseObject
 	}
-	return c.Match(expect.Audit, c.secrets.Fields(event), "audit")
+	return c.Match(expect.Audit, redact.Fields(event), "audit")
 }
 
 // list returns texts as a JSON list. It is never nil: no warnings are an empty list, not null.

@@ -3,6 +3,7 @@ package expect
 import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -12,7 +13,7 @@ const operationLimit = 20
 // patchOf returns the operations of the patch that a webhook answered, and the number of those that
 // are left out. They do not show the values of secrets.
 func (o Options) patchOf(call framework.Call) (operations []report.PatchOperation, more int) {
-	m, seen := o.Secrets.Matcher(), o.Secrets.Fields(map[string]any{"request": call.Request(), "response": call.Response})
+	m, seen := redact.Matcher(), redact.Fields(map[string]any{"request": call.Request(), "response": call.Response})
 	response, _ := seen["response"].(map[string]any)
 	patch, _ := response["patch"].([]any)
 	for i, item := range patch {

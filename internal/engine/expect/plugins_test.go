@@ -69,7 +69,7 @@ func TestJudgePlugins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			result := framework.Result{Trace: pluginTrace()}
 			result.Status.Code = 200
-			found := Judge(&scenario.Expectation{Plugins: test.expect}, result, nil)
+			found := Judge(&scenario.Expectation{Plugins: test.expect}, result)
 			if test.want == "" {
 				if len(found) > 0 {
 					t.Errorf("got %v, want no mismatch", found)
@@ -104,10 +104,10 @@ func TestJudgeCallsBesidePlugins(t *testing.T) {
 	}
 	expect := calls("w")
 	expect.Calls.InOrder[0].Phase = ""
-	if found := Judge(expect, result, nil); len(found) > 0 {
+	if found := Judge(expect, result); len(found) > 0 {
 		t.Errorf("got %v, want no mismatch", found)
 	}
-	found := Judge(calls("w"), result, nil)
+	found := Judge(calls("w"), result)
 	if len(found) != 1 || found[0].Call == nil || *found[0].Call != 2 {
 		t.Errorf("got %v, want one mismatch about call 2", found)
 	}

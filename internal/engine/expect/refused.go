@@ -12,7 +12,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -93,8 +92,8 @@ func RefusedBy(status metav1.Status, id string) Refuser {
 
 // Refused returns the mismatches between the webhook or policy that refused a request and what is expected.
 // Status is the response. The mismatches do not show the values of secrets.
-func Refused(expect *scenario.Expectation, got Refuser, status metav1.Status, secrets *redact.Set) []Mismatch {
-	c, by := compare(secrets), expect.RefusedBy
+func Refused(expect *scenario.Expectation, got Refuser, status metav1.Status) []Mismatch {
+	c, by := compare(), expect.RefusedBy
 	if by == nil {
 		if got.Failed && !namesCause(expect, got, status) {
 			return notDenied("allowed", expect, got)

@@ -79,7 +79,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var wrong []string
-			for _, m := range expect.Refused(&scenario.Expectation{RefusedBy: &test.expect}, test.got, metav1.Status{Code: 403}, nil) {
+			for _, m := range expect.Refused(&scenario.Expectation{RefusedBy: &test.expect}, test.got, metav1.Status{Code: 403}) {
 				wrong = append(wrong, m.Path)
 			}
 			if strings.Join(wrong, " ") != strings.Join(test.wrong, " ") {
@@ -114,7 +114,7 @@ func TestErrorIsNoDenial(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, m := range expect.Refused(&test.expect, test.got, status, nil) {
+			for _, m := range expect.Refused(&test.expect, test.got, status) {
 				got += m.String()
 			}
 			if got != test.wrong {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
@@ -24,11 +23,11 @@ func (a *app) assetsCommand() *cobra.Command {
 // oneAssets makes a command that obtains the binaries of one version and prints their
 // folder.
 func (a *app) oneAssets(use, short, long string, get func(context.Context, binaries.Options) (binaries.Assets, error)) *cobra.Command {
-	var f flags.Assets
+	var f assetFlags
 	command := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: noArguments,
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			found, err := get(ctx, f.Options(a.note))
+			found, err := get(ctx, f.options(a.note))
 			if err != nil {
 				return err
 			}
@@ -36,37 +35,34 @@ func (a *app) oneAssets(use, short, long string, get func(context.Context, binar
 			return err
 		}),
 	}
-	switch use {
-	case "path":
-		f.Add(command)
-	case "build":
-		f.Plugins.Add(command)
-		fallthrough
-	default:
-		f.AddVersion(command)
+	if use == "build" { // into the cache
+		f.addVersion(command)
+		f.plugins.add(command)
+	} else {
+		f.add(command)
 	}
 	return command
 }
 
 func (a *app) assetsList() *cobra.Command {
-	var f flags.Assets
-	var out flags.Output
+	var f assetFlags
+	var out outputFlag
 	command := &cobra.Command{
 		Use: "list", Short: "List the control-plane binaries on this machine", Args: noArguments,
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			asJSON, err := out.JSON()
+			asJSON, err := out.json()
 			if err != nil {
 				return err
 			}
-			found, err := binaries.List(ctx, f.Options(a.note))
+			found, err := binaries.List(ctx, f.options(a.note))
 			if asJSON {
 				return errors.Join(writeJSON(a.Stdout, assetsDocument(found)), err)
 			}
 			return errors.Join(a.writeAssets(found), err)
 		}),
 	}
-	f.AddDir(command)
-	out.Add(command)
+	f.addDir(command)
+	out.add(command)
 	return command
 }
 

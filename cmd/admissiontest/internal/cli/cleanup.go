@@ -9,15 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 )
 
 func (a *app) cleanupCommand() *cobra.Command {
-	var f flags.Cluster
+	var f clusterFlags
 	var run, target string
 	var dryRun bool
 	command := &cobra.Command{
@@ -36,30 +34,30 @@ With --target kind: delete the kind clusters that killed runs created on this ma
 		switch target {
 		case framework.TargetKubeconfig:
 		case framework.TargetKind:
-			if given := flags.Given(command, "kubeconfig", "context", "run", "dry-run"); given != "" {
-				return exit.Usagef("%s cannot be combined with --target kind, which deletes whole clusters", given)
+			if given := givenFlags(command, "kubeconfig", "context", "run", "dry-run"); given != "" {
+				return usagef("%s cannot be combined with --target kind, which deletes whole clusters", given)
 			}
 			return a.deleteClusters(ctx)
 		default:
-			return exit.Usagef("--target %q: want %s or %s", target, framework.TargetKubeconfig, framework.TargetKind)
+			return usagef("--target %q: want %s or %s", target, framework.TargetKubeconfig, framework.TargetKind)
 		}
 		id := strings.TrimPrefix(run, "at-")
 		if command.Flags().Changed("run") && !regexp.MustCompile(`^[a-z0-9]{1,63}$`).MatchString(id) {
-			return exit.Usagef("--run %q: want the ID of a run: lower-case letters and digits", run)
+			return usagef("--run %q: want the ID of a run: lower-case letters and digits", run)
 		}
 		return a.cleanup(ctx, f, apiserver.CleanupOptions{Run: id, DryRun: dryRun, Progress: a.note})
 	})
-	f.Add(command)
+	f.add(command)
 	command.Flags().StringVar(&target, "target", framework.TargetKubeconfig, "what to clean up: kubeconfig (objects on a cluster) or kind (whole kind clusters on this machine)")
-	flags.Complete(command, "target", framework.TargetKubeconfig, framework.TargetKind)
+	completeWith(command, "target", framework.TargetKubeconfig, framework.TargetKind)
 	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of its label "+apiserver.RunLabel+" (default: all runs that are not alive)")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	return command
 }
 
 // cleanup removes the objects that earlier runs did not remove.
-func (a *app) cleanup(ctx context.Context, f flags.Cluster, options apiserver.CleanupOptions) error {
-	config, err := f.Provider(nil).Connect(ctx)
+func (a *app) cleanup(ctx context.Context, f clusterFlags, options apiserver.CleanupOptions) error {
+	config, err := f.provider(nil).Connect(ctx)
 	if err != nil {
 		return err
 	}

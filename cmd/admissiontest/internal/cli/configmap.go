@@ -20,8 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -43,7 +41,7 @@ func (f *configMapFlag) add(command *cobra.Command) {
 
 // open returns what writes a report to the ConfigMap, or nil without the flag. It first finds out whether that is
 // possible, so that an error does not waste a run.
-func (f *configMapFlag) open(ctx context.Context, cluster *flags.Cluster) (func(context.Context, report.Report) error, error) {
+func (f *configMapFlag) open(ctx context.Context, cluster *clusterFlags) (func(context.Context, report.Report) error, error) {
 	if f.value == "" {
 		return nil, nil //nolint:nilnil // there is nothing to write
 	}
@@ -59,18 +57,18 @@ func (f *configMapFlag) open(ctx context.Context, cluster *flags.Cluster) (func(
 		return err
 	}
 	if err := put(ctx, report.Report{}, metav1.DryRunAll); err != nil {
-		return nil, exit.New(exit.Infrastructure, err)
+		return nil, withCode(exitInfrastructure, err)
 	}
 	return func(ctx context.Context, r report.Report) error { return put(ctx, r) }, nil
 }
 
 // openConfigMap connects to the cluster of a ConfigMap, NAMESPACE/NAME, and returns its name. What is the flag that has the value.
-func openConfigMap(ctx context.Context, cluster *flags.Cluster, what, value string) (in typedcorev1.ConfigMapInterface, name string, err error) {
+func openConfigMap(ctx context.Context, cluster *clusterFlags, what, value string) (in typedcorev1.ConfigMapInterface, name string, err error) {
 	namespace, name, found := strings.Cut(value, "/")
 	if problems := append(validation.IsDNS1123Label(namespace), validation.IsDNS1123Subdomain(name)...); !found || len(problems) > 0 {
-		return nil, "", exit.Usagef("%s %q: want NAMESPACE/NAME", what, value)
+		return nil, "", usagef("%s %q: want NAMESPACE/NAME", what, value)
 	}
-	config, err := cluster.Provider(nil).Connect(ctx)
+	config, err := cluster.provider(nil).Connect(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -82,7 +80,7 @@ func openConfigMap(ctx context.Context, cluster *flags.Cluster, what, value stri
 }
 
 func (a *app) reportGetCommand() *cobra.Command {
-	var cluster flags.Cluster
+	var cluster clusterFlags
 	dir, waits := "", false
 	command := &cobra.Command{
 		Use:   "get NAMESPACE/NAME ...",
@@ -92,13 +90,13 @@ file NAME.json.gz, which all commands for reports read.`,
 		Example: "  admissiontest report get admissiontest/report && admissiontest report html report.json.gz",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return exit.Usagef("%s takes ConfigMaps, as NAMESPACE/NAME; got none", command.CommandPath())
+				return usagef("%s takes ConfigMaps, as NAMESPACE/NAME; got none", command.CommandPath())
 			}
 			of := map[string]string{}
 			for _, arg := range args {
 				name := path.Base(arg)
 				if other, found := of[name]; found && other != arg {
-					return exit.Usagef("%s and %s would be written to the same file %s.json.gz; get one of them into another folder with --report", other, arg, name)
+					return usagef("%s and %s would be written to the same file %s.json.gz; get one of them into another folder with --report", other, arg, name)
 				}
 				of[name] = arg
 			}
@@ -115,7 +113,7 @@ file NAME.json.gz, which all commands for reports read.`,
 			})(command, args)
 		},
 	}
-	cluster.Add(command)
+	cluster.add(command)
 	command.Flags().StringVar(&dir, "report", ".", "write the files to this folder")
 	command.Flags().BoolVar(&waits, "wait", false, "wait until the ConfigMaps are there")
 	_ = command.MarkFlagDirname("report")
@@ -123,7 +121,7 @@ file NAME.json.gz, which all commands for reports read.`,
 }
 
 // reportGet implements the command report get for one ConfigMap.
-func (a *app) reportGet(ctx context.Context, cluster *flags.Cluster, reference, dir string, waits bool) error {
+func (a *app) reportGet(ctx context.Context, cluster *clusterFlags, reference, dir string, waits bool) error {
 	in, name, err := openConfigMap(ctx, cluster, "ConfigMap", reference)
 	if err != nil {
 		return err
@@ -142,11 +140,11 @@ func (a *app) reportGet(ctx context.Context, cluster *flags.Cluster, reference, 
 		return true, err
 	})
 	if err != nil {
-		return exit.New(exit.Infrastructure, fmt.Errorf("read ConfigMap %s: %w", reference, err))
+		return withCode(exitInfrastructure, fmt.Errorf("read ConfigMap %s: %w", reference, err))
 	}
 	content := stored.BinaryData[report.CompressedFile]
 	if len(content) == 0 {
-		return exit.Usagef("ConfigMap %s has no key %s: it has no report", reference, report.CompressedFile)
+		return usagef("ConfigMap %s has no key %s: it has no report", reference, report.CompressedFile)
 	}
 	file := filepath.Join(dir, name+".json.gz")
 	err = report.ReplaceFile(file, func(w io.Writer) error {
@@ -154,7 +152,7 @@ func (a *app) reportGet(ctx context.Context, cluster *flags.Cluster, reference, 
 		return err
 	})
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return usagef("%w", err)
 	}
 	_, err = fmt.Fprintln(a.Stdout, file)
 	return err

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -39,15 +38,15 @@ func TestReportConfigMap(t *testing.T) {
 	for index := range 2 {
 		t.Setenv("JOB_COMPLETION_INDEX", strconv.Itoa(index))
 		for range 2 { // the second one replaces the report
-			onCatalogue(t.Context(), "run", "wire.user-info", "wire.uid*", "chain", "--kubeconfig", path, "--shard", "job/2", "--report-configmap", fmt.Sprintf("default/report-%d", index)).check(t, exit.Pass)
+			onCatalogue(t.Context(), "run", "wire.user-info", "wire.uid*", "chain", "--kubeconfig", path, "--shard", "job/2", "--report-configmap", fmt.Sprintf("default/report-%d", index)).check(t, exitPass)
 		}
 	}
 	got := <-get
-	if got.check(t, exit.Pass, "waiting for ConfigMap default/report-0"); got.stdout != inFile(0)+"\n"+inFile(1)+"\n" {
+	if got.check(t, exitPass, "waiting for ConfigMap default/report-0"); got.stdout != inFile(0)+"\n"+inFile(1)+"\n" {
 		t.Errorf("report get prints %q", got.stdout)
 	}
-	onCatalogue(t.Context(), "report", "merge", "--kubeconfig", path, "--report-configmap", "default/report", inFile(0), inFile(1)).check(t, exit.Pass)
-	onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, "default/report").check(t, exit.Pass)
+	onCatalogue(t.Context(), "report", "merge", "--kubeconfig", path, "--report-configmap", "default/report", inFile(0), inFile(1)).check(t, exitPass)
+	onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, "default/report").check(t, exitPass)
 	r, err := report.Read(filepath.Join(dir, "report.json.gz"))
 	if err != nil || r.Shard != nil || r.Summary.Total < 4 || r.Summary.Total != r.Summary.Pass+r.Summary.Unsupported {
 		t.Errorf("got %+v, %v", r.Summary, err)
@@ -61,10 +60,10 @@ func TestReportConfigMap(t *testing.T) {
 		code int
 		says string
 	}{
-		"default/theirs": {exit.Infrastructure, "write report to ConfigMap default/theirs: it exists without the label admissiontest.dev/report"},
-		"none/report":    {exit.Infrastructure, `write report to ConfigMap none/report: namespaces "none" not found`},
-		"report":         {exit.Usage, `--report-configmap "report": want NAMESPACE/NAME`},
-		"A/b":            {exit.Usage, `--report-configmap "A/b": want NAMESPACE/NAME`},
+		"default/theirs": {exitInfrastructure, "write report to ConfigMap default/theirs: it exists without the label admissiontest.dev/report"},
+		"none/report":    {exitInfrastructure, `write report to ConfigMap none/report: namespaces "none" not found`},
+		"report":         {exitUsage, `--report-configmap "report": want NAMESPACE/NAME`},
+		"A/b":            {exitUsage, `--report-configmap "A/b": want NAMESPACE/NAME`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := onCatalogue(t.Context(), "run", "chain", "--kubeconfig", path, "--report-configmap", name)
@@ -78,13 +77,13 @@ func TestReportConfigMap(t *testing.T) {
 		code int
 		says string
 	}{
-		"default/theirs": {exit.Usage, "ConfigMap default/theirs has no key report.json.gz: it has no report"},
-		"default/none":   {exit.Infrastructure, `read ConfigMap default/none: configmaps "none" not found`},
-		"report":         {exit.Usage, `ConfigMap "report": want NAMESPACE/NAME`},
+		"default/theirs": {exitUsage, "ConfigMap default/theirs has no key report.json.gz: it has no report"},
+		"default/none":   {exitInfrastructure, `read ConfigMap default/none: configmaps "none" not found`},
+		"report":         {exitUsage, `ConfigMap "report": want NAMESPACE/NAME`},
 	} {
 		onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, name).check(t, test.code, test.says)
 	}
-	onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, "default/report", "none/report").check(t, exit.Usage,
+	onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, "default/report", "none/report").check(t, exitUsage,
 		"default/report and none/report would be written to the same file report.json.gz")
 	if now, err := of.Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || now.Data["a"] != "b" || len(now.BinaryData) > 0 {
 		t.Errorf("the ConfigMap of others is %+v, %v", now, err)
@@ -99,7 +98,7 @@ func TestReportConfigMapOfIncompleteRun(t *testing.T) {
 			var stdout, stderr safe
 			a := &app{Process: Process{Stdout: &stdout, Stderr: &stderr}}
 			f := &runFlags{saveToCluster: func(context.Context, report.Report) error { saved = true; return nil }}
-			_ = a.finish(t.Context(), f, false, report.Report{}, runErr)
+			_ = a.finish(t.Context(), f, report.Report{}, runErr)
 			if saved != (runErr == nil) {
 				t.Errorf("saved: %t", saved)
 			}
@@ -151,6 +150,6 @@ func TestDeploy(t *testing.T) {
 func checkArguments(t *testing.T, containers ...corev1.Container) {
 	t.Helper()
 	for _, container := range containers {
-		onCatalogue(t.Context(), append(container.Args, "--help")...).check(t, exit.Pass)
+		onCatalogue(t.Context(), append(container.Args, "--help")...).check(t, exitPass)
 	}
 }

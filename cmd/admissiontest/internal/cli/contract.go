@@ -13,26 +13,21 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 	"github.com/admissiontest/admissiontest/suites/policy"
 	"github.com/admissiontest/admissiontest/suites/webhook"
 )
 
-// formatJUnit is the format of JUnit XML.
-const formatJUnit = "junit"
-
 // contractOptions are the flags of contract.
 type contractOptions struct {
 	url, caFile, serverName, kind string
 	replicas                      []string
-	output, reportDir             string
+	output                        outputFlag
+	reportDir                     string
 	configurations, allow, reject []string
 	policies, given, good, bad    []string
 	version                       string
@@ -87,24 +82,15 @@ The exit codes are the same as for run.`,
 	set.StringArrayVar(&o.waive, "waive", nil, "RULE=REASON: the webhook may break this rule")
 	set.BoolVar(&o.strict, "strict", false, "a SHOULD that fails makes the command fail")
 	set.BoolVarP(&o.verbose, "verbose", "v", false, "print every outcome in full")
-	set.StringVarP(&o.output, "output", "o", flags.Text, "format of standard output: text, json or junit")
+	o.output.add(command, formatText, formatJSON, formatJUnit)
 	set.StringVar(&o.reportDir, "report-dir", "", "folder for report.json, junit.xml and report.html")
-	flags.Complete(command, "output", flags.Text, flags.JSON, formatJUnit)
-	flags.Complete(command, "kind", string(webhook.Mutating), string(webhook.Validating))
+	completeWith(command, "kind", string(webhook.Mutating), string(webhook.Validating))
 	return command
 }
 
 func (a *app) contract(ctx context.Context, o contractOptions) error {
-	formats := []string{flags.Text, flags.JSON, formatJUnit}
-	write := map[string]func(report.Report) error{
-		flags.Text: func(r report.Report) error {
-			return report.WriteConsole(a.Stdout, r, report.ConsoleOptions{Verbose: o.verbose, Color: a.color(a.Stdout), Strict: o.strict})
-		},
-		flags.JSON:  func(r report.Report) error { return report.WriteJSON(a.Stdout, r) },
-		formatJUnit: func(r report.Report) error { return report.WriteJUnit(a.Stdout, r) },
-	}[o.output]
-	if write == nil {
-		return exit.Usagef("--output %q: want text, json or junit%s", o.output, suggest.DidYouMean(o.output, formats))
+	if _, err := o.output.json(); err != nil {
+		return err
 	}
 	started := time.Now()
 	result, err := o.check(ctx)
@@ -117,38 +103,49 @@ func (a *app) contract(ctx context.Context, o contractOptions) error {
 	if o.reportDir != "" {
 		errs = append(errs, report.SaveDir(o.reportDir, result), html.Save(o.reportDir, result))
 	}
-	if err := errors.Join(append(errs, write(result))...); err != nil {
-		return exit.New(exit.Infrastructure, err)
+	if err := errors.Join(append(errs, a.writeContract(result, o))...); err != nil {
+		return withCode(exitInfrastructure, err)
 	}
 	switch code := result.ExitCode(o.strict); {
 	case result.Interrupted:
 		return ctx.Err()
-	case code != exit.Pass:
-		return exit.New(code, nil)
+	case code != exitPass:
+		return withCode(code, nil)
 	}
 	return nil
+}
+
+// writeContract writes the report to standard output.
+func (a *app) writeContract(r report.Report, o contractOptions) error {
+	switch o.output.format {
+	case formatJSON:
+		return report.WriteJSON(a.Stdout, r)
+	case formatJUnit:
+		return report.WriteJUnit(a.Stdout, r)
+	}
+	return report.WriteConsole(a.Stdout, r, report.ConsoleOptions{Verbose: o.verbose, Color: a.color(a.Stdout), Strict: o.strict})
 }
 
 // check checks the rules.
 func (o contractOptions) check(ctx context.Context) (report.Report, error) {
 	switch {
 	case len(o.policies) > 0 && o.url != "":
-		return report.Report{}, exit.Usagef("--policies and --url cannot be combined: check webhooks and policies one after the other")
+		return report.Report{}, usagef("--policies and --url cannot be combined: check webhooks and policies one after the other")
 	case len(o.policies) > 0:
 		return o.checkPolicies(ctx)
 	case o.url == "":
-		return report.Report{}, exit.Usagef("--url or --policies is required: give the address of a webhook, such as https://127.0.0.1:9443, or files with policies")
+		return report.Report{}, usagef("--url or --policies is required: give the address of a webhook, such as https://127.0.0.1:9443, or files with policies")
 	}
 	subject, err := o.subject()
 	if err != nil {
 		return report.Report{}, err
 	}
 	if err := connects(ctx, o.url); err != nil {
-		return report.Report{}, exit.New(exit.Infrastructure, fmt.Errorf("connect to the webhook: %w", err))
+		return report.Report{}, withCode(exitInfrastructure, fmt.Errorf("connect to the webhook: %w", err))
 	}
 	checked := webhook.Check(ctx, subject, o.options()...)
 	if len(checked.Misuse) > 0 {
-		return report.Report{}, exit.New(exit.Usage, errors.New(strings.Join(checked.Misuse, "\n")))
+		return report.Report{}, withCode(exitUsage, errors.New(strings.Join(checked.Misuse, "\n")))
 	}
 	return contractReport(o.strict, checked.Outcomes), nil
 }
@@ -171,9 +168,9 @@ func (o contractOptions) checkPolicies(ctx context.Context) (report.Report, erro
 	checked := policy.Check(ctx, s, options...)
 	switch {
 	case len(checked.Misuse) > 0:
-		return report.Report{}, exit.New(exit.Usage, errors.New(strings.Join(checked.Misuse, "\n")))
+		return report.Report{}, withCode(exitUsage, errors.New(strings.Join(checked.Misuse, "\n")))
 	case checked.Err != nil:
-		return report.Report{}, exit.New(exit.Infrastructure, checked.Err)
+		return report.Report{}, withCode(exitInfrastructure, checked.Err)
 	}
 	result := report.New(checked.Target)
 	result.Strict = o.strict
@@ -207,14 +204,14 @@ func (o contractOptions) subject() (webhook.Subject, error) {
 	s := webhook.Subject{Name: o.url, URL: o.url, Replicas: o.replicas, ServerName: o.serverName, Kind: webhook.Kind(o.kind)}
 	switch {
 	case o.kind != "" && o.kind != string(webhook.Mutating) && o.kind != string(webhook.Validating):
-		return s, exit.Usagef("--kind %q: want mutating or validating", o.kind)
+		return s, usagef("--kind %q: want mutating or validating", o.kind)
 	case o.kind != "" && len(o.configurations) > 0:
-		return s, exit.Usagef("--kind and --configuration cannot be combined: a configuration has the kind")
+		return s, usagef("--kind and --configuration cannot be combined: a configuration has the kind")
 	}
 	if o.caFile != "" {
 		ca, err := userfile.Read(o.caFile)
 		if err != nil {
-			return s, exit.Usagef("--ca-file: %w", err)
+			return s, usagef("--ca-file: %w", err)
 		}
 		s.CA = ca
 	}

@@ -20,7 +20,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -87,21 +86,21 @@ func TestContract(t *testing.T) {
 		code int
 		want string
 	}{
-		"a rule":     {append(slices.Clip(sound), "--only", "WH-PROTO-1,tls-is-current"), exit.Pass, "2 pass"},
-		"all":        {sound, exit.Pass, "does to other systems cannot be seen"},
-		"no allow":   {slices.Delete(slices.Clone(sound), 7, 9), exit.Inconclusive, "WH-PROTO-5 (guard.example.com)"},
-		"broken":     {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3"), exit.Fail, `got "forgotten", want `},
-		"waived":     {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3", "--waive", "WH-PROTO-1=a test"), exit.Pass, "1 skipped"},
-		"junit":      {append(slices.Clip(sound), "--only", "WH-PROTO-1", "-o", "junit"), exit.Pass, "<testsuite"},
-		"nothing":    {append(slices.Clip(sound), "--only", "WH-IDEM-1"), exit.Nothing, "1 unsupported"},
-		"no samples": {sound[:7], exit.Usage, "it has no samples"},
-		"rule":       {append(slices.Clip(sound), "--only", "WH-PROTO-11"), exit.Usage, `there is no rule "WH-PROTO-11"; did you mean`},
-		"no url":     {[]string{"contract"}, exit.Usage, "--url or --policies is required"},
-		"kind":       {append(slices.Clip(sound), "--kind", "validating"), exit.Usage, "cannot be combined"},
-		"no server":  {[]string{"contract", "--url", "https://127.0.0.1:1", "--kind", "validating", "--allow", sound[8]}, exit.Infrastructure, "connect to the webhook"},
-		"a Service":  {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--server-name", "example.com"), exit.Pass, "1 pass"},
-		"no Service": {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--server-name", "guard.default.svc"), exit.Inconclusive, "1 inconclusive"},
-		"output":     {append(slices.Clip(sound), "-o", "jnit"), exit.Usage, `did you mean "junit"?`},
+		"a rule":     {append(slices.Clip(sound), "--only", "WH-PROTO-1,tls-is-current"), exitPass, "2 pass"},
+		"all":        {sound, exitPass, "does to other systems cannot be seen"},
+		"no allow":   {slices.Delete(slices.Clone(sound), 7, 9), exitInconclusive, "WH-PROTO-5 (guard.example.com)"},
+		"broken":     {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3"), exitFail, `got "forgotten", want `},
+		"waived":     {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3", "--waive", "WH-PROTO-1=a test"), exitPass, "1 skipped"},
+		"junit":      {append(slices.Clip(sound), "--only", "WH-PROTO-1", "-o", "junit"), exitPass, "<testsuite"},
+		"nothing":    {append(slices.Clip(sound), "--only", "WH-IDEM-1"), exitNothing, "1 unsupported"},
+		"no samples": {sound[:7], exitUsage, "it has no samples"},
+		"rule":       {append(slices.Clip(sound), "--only", "WH-PROTO-11"), exitUsage, `there is no rule "WH-PROTO-11"; did you mean`},
+		"no url":     {[]string{"contract"}, exitUsage, "--url or --policies is required"},
+		"kind":       {append(slices.Clip(sound), "--kind", "validating"), exitUsage, "cannot be combined"},
+		"no server":  {[]string{"contract", "--url", "https://127.0.0.1:1", "--kind", "validating", "--allow", sound[8]}, exitInfrastructure, "connect to the webhook"},
+		"a Service":  {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--server-name", "example.com"), exitPass, "1 pass"},
+		"no Service": {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--server-name", "guard.default.svc"), exitInconclusive, "1 inconclusive"},
+		"output":     {append(slices.Clip(sound), "-o", "jnit"), exitUsage, `did you mean "junit"?`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, test.args...)
@@ -116,12 +115,12 @@ func TestContract(t *testing.T) {
 		"no policy file": {"--policies", filepath.Join(t.TempDir(), "none.yaml"), "--good", "a.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			execute(t.Context(), nil, append([]string{"contract"}, want...)...).check(t, exit.Usage)
+			execute(t.Context(), nil, append([]string{"contract"}, want...)...).check(t, exitUsage)
 		})
 	}
 	dir := t.TempDir()
 	got := execute(t.Context(), nil, append(slices.Clip(forgetful), "-o", "json", "--report-dir", dir)...)
-	got.check(t, exit.Fail)
+	got.check(t, exitFail)
 	var r report.Report
 	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil || r.Summary.Fail != 1 || r.Summary.Total != len(r.Outcomes) {
 		t.Errorf("got %+v, %v; want one failure", r.Summary, err)
@@ -159,7 +158,7 @@ spec:
 func TestContractOfPolicies(t *testing.T) {
 	args := policyFiles(t)
 	got := execute(t.Context(), nil, append(slices.Clip(args), "-o", "json")...)
-	got.check(t, exit.Fail)
+	got.check(t, exitFail)
 	var r report.Report
 	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
 		t.Fatal(err)
@@ -174,7 +173,7 @@ func TestContractOfPolicies(t *testing.T) {
 		t.Errorf("it breaks %v, want %v", failed, want)
 	}
 	waived := execute(t.Context(), nil, append(args, "--only", "PO-DOOR-1", "--waive", "PO-DOOR-1=our Pods are not updated")...)
-	waived.check(t, exit.Nothing)
+	waived.check(t, exitNothing)
 }
 
 // A run that is interrupted during a contract, which takes some seconds, does not pass.
@@ -187,7 +186,7 @@ func TestRunContractInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	got := execute(ctx, &fake{atEnd: func() { time.AfterFunc(time.Second, cancel) }}, "run", path, "--report", t.TempDir())
-	got.check(t, exit.Interrupted)
+	got.check(t, exitInterrupted)
 	if !strings.Contains(got.stdout, "incomplete: the contract of images was not checked to its end") {
 		t.Errorf("standard output:\n%s", got.stdout)
 	}
@@ -207,7 +206,7 @@ func TestRunContract(t *testing.T) {
 		return execute(t.Context(), &fake{}, append([]string{"run", filepath.Join(dir, "test.yaml"), "-o", "json"}, more...)...)
 	}
 	got := run("PO-DOOR-1")
-	got.check(t, exit.Fail)
+	got.check(t, exitFail)
 	var r report.Report
 	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
 		t.Fatal(err)
@@ -224,7 +223,7 @@ func TestRunContract(t *testing.T) {
 	if r.Summary.Total != len(r.Outcomes) || len(r.Outcomes) < 30 {
 		t.Errorf("%d outcomes, a total of %d", len(r.Outcomes), r.Summary.Total)
 	}
-	run("PO-DOR-1").check(t, exit.Usage, `test.yaml:6: contract.except: there is no rule "PO-DOR-1"; did you mean "PO-DOOR-1"`)
+	run("PO-DOR-1").check(t, exitUsage, `test.yaml:6: contract.except: there is no rule "PO-DOR-1"; did you mean "PO-DOOR-1"`)
 	got = run("PO-DOOR-1", "--target", "kind")
 	if !strings.Contains(got.stdout, "it needs an API server that ends with the run") {
 		t.Errorf("without an API server that ends with the run: %s", got.stdout)
@@ -249,7 +248,7 @@ func TestRunContracts(t *testing.T) {
 	began := time.Now()
 	got := execute(t.Context(), &fake{}, run...)
 	took := time.Since(began).Seconds()
-	got.check(t, exit.Fail, fmt.Sprintf("%d of %d contracts checked", tests, tests))
+	got.check(t, exitFail, fmt.Sprintf("%d of %d contracts checked", tests, tests))
 	var r report.Report
 	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,7 @@
 //
 // # Promise
 //
-// [Main] returns one of the codes of package exit, which are frozen. Results go to standard
+// [Main] returns one of the exit codes of exit.go, which are frozen. Results go to standard
 // output. Progress, notes and errors go to standard error; each error is on its own
 // line and begins with "admissiontest:". With -o json standard output is exactly one
 // JSON document.

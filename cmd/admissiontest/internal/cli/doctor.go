@@ -11,8 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/doctor"
 	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -22,7 +20,7 @@ import (
 
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
-	cluster                 flags.Cluster
+	cluster                 clusterFlags
 	live                    bool // --kubeconfig or --context is given
 	dial                    bool
 	output, failOn          string
@@ -51,10 +49,10 @@ Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a b
 		Example: "  kustomize build config/default > all.yaml; admissiontest doctor all.yaml\n  admissiontest doctor --kubeconfig ~/.kube/config --dial\n  admissiontest doctor config/ -o sarif > doctor.sarif\n  admissiontest doctor all.yaml --only CF-BLOCK --skip CF-BLOCK-5",
 	}
 	command.RunE = a.reading(func(ctx context.Context, args []string) error {
-		o.live = flags.Given(command, "kubeconfig", "context") != ""
+		o.live = givenFlags(command, "kubeconfig", "context") != ""
 		return a.doctor(ctx, args, o)
 	})
-	o.cluster.Add(command)
+	o.cluster.add(command)
 	set := command.Flags()
 	set.StringVarP(&o.output, "output", "o", "text", "text, json or sarif (SARIF 2.1.0, for code scanning; only for files)")
 	set.StringVar(&o.failOn, "fail-on", "error", "exit with 1 for findings of this severity and worse: error, warning, note or none")
@@ -64,8 +62,8 @@ Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a b
 	set.StringVar(&o.baseline, "baseline", "", "file of findings that are accepted: only others count")
 	set.StringVar(&o.writeBaseline, "write-baseline", "", "write the findings to this file, for --baseline")
 	set.BoolVar(&o.dial, "dial", false, "also send a dry run through each webhook of the cluster, which shows why it cannot be reached")
-	flags.Complete(command, "output", "text", "json", "sarif")
-	flags.Complete(command, "fail-on", "error", "warning", "note", "none")
+	completeWith(command, "output", "text", "json", "sarif")
+	completeWith(command, "fail-on", "error", "warning", "note", "none")
 	return command
 }
 
@@ -76,16 +74,16 @@ func (o *doctorOptions) check(args []string) error {
 		want        []string
 	}{{"-o", o.output, []string{"text", "json", "sarif"}}, {"--fail-on", o.failOn, []string{"error", "warning", "note", "none"}}} {
 		if !slices.Contains(flag.want, flag.value) {
-			return exit.Usagef("%s %q: want %s%s", flag.name, flag.value, strings.Join(flag.want, ", "), suggest.DidYouMean(flag.value, flag.want))
+			return usagef("%s %q: want %s%s", flag.name, flag.value, strings.Join(flag.want, ", "), suggest.DidYouMean(flag.value, flag.want))
 		}
 	}
 	switch {
 	case len(args) == 0 && !o.live:
-		return exit.Usagef("nothing to check: give files or folders of manifests, or --kubeconfig for a cluster")
+		return usagef("nothing to check: give files or folders of manifests, or --kubeconfig for a cluster")
 	case o.dial && !o.live:
-		return exit.Usagef("--dial needs --kubeconfig: files have no running webhook")
+		return usagef("--dial needs --kubeconfig: files have no running webhook")
 	case o.output == "sarif" && len(args) == 0:
-		return exit.Usagef("-o sarif needs files: a finding on a cluster has no file and line")
+		return usagef("-o sarif needs files: a finding on a cluster has no file and line")
 	}
 	minor, err := minorOf(o.version)
 	if err != nil {
@@ -93,7 +91,7 @@ func (o *doctorOptions) check(args []string) error {
 	}
 	o.input.Minor = minor
 	if _, err := doctor.Choose(o.input.Only, o.input.Skip); err != nil {
-		return exit.New(exit.Usage, err)
+		return withCode(exitUsage, err)
 	}
 	return nil
 }
@@ -106,11 +104,11 @@ func (a *app) doctor(ctx context.Context, args []string, o doctorOptions) error 
 	if o.baseline != "" {
 		text, err := userfile.Read(o.baseline)
 		if err != nil {
-			return exit.Usagef("--baseline: %w", err)
+			return usagef("--baseline: %w", err)
 		}
 		read, err := doctor.ReadBaseline(text)
 		if err != nil {
-			return exit.Usagef("--baseline %s: %w", o.baseline, err)
+			return usagef("--baseline %s: %w", o.baseline, err)
 		}
 		accepted = &read
 	}
@@ -136,7 +134,7 @@ func (a *app) doctor(ctx context.Context, args []string, o doctorOptions) error 
 
 // snapshot reads the cluster.
 func (a *app) snapshot(ctx context.Context, o doctorOptions) (*doctor.Snapshot, error) {
-	config, err := o.cluster.Provider(nil).Connect(ctx)
+	config, err := o.cluster.provider(nil).Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +157,7 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doc
 			err = os.WriteFile(o.writeBaseline, append(text, '\n'), 0o644) //nolint:gosec // a file for the repository of the user
 		}
 		if err != nil {
-			return exit.Usagef("--write-baseline: %w", err)
+			return usagef("--write-baseline: %w", err)
 		}
 	}
 	if accepted != nil {
@@ -171,16 +169,16 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doc
 		return err
 	}
 	if bad != nil {
-		return exit.New(exit.Usage, bad)
+		return withCode(exitUsage, bad)
 	}
 	worst, found := report.Worst()
 	switch {
 	case found && o.failOn != "none" && worst.AtLeast(doctor.Severity(o.failOn)):
-		return exit.New(exit.Fail, nil)
+		return withCode(exitFail, nil)
 	case report.Configurations == 0:
-		return exit.New(exit.Nothing, errors.New("nothing to check: no webhook configuration, policy or binding was found"))
+		return withCode(exitNothing, errors.New("nothing to check: no webhook configuration, policy or binding was found"))
 	case len(report.Inconclusive()) > 0:
-		return exit.New(exit.Inconclusive, nil)
+		return withCode(exitInconclusive, nil)
 	}
 	return nil
 }

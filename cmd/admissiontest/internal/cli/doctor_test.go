@@ -3,10 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/doctor"
 )
 
@@ -15,83 +13,11 @@ func doctorFile(rule, name string) string {
 	return filepath.Join("..", "..", "..", "..", "internal", "doctor", "testdata", rule, name)
 }
 
-func TestDoctor(t *testing.T) {
-	bad, good, warning := doctorFile("cf-block-1", "bad.yaml"), doctorFile("cf-block-1", "good.yaml"), doctorFile("cf-block-5", "bad.yaml")
-	dir := write(t, map[string]string{
-		"alone.yaml": "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks:\n" +
-			"- {name: a.example.com, sideEffects: None, timeoutSeconds: 5, admissionReviewVersions: [v1], clientConfig: {service: {namespace: ns, name: s}, caBundle: ''}, rules: []}\n",
-		"service.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
-		"broken.yaml":   "a: [b",
-		"type.yaml":     "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks: 7\n",
-		"template.yaml": "{{ if .x }}\na: b\n{{ end }}\n",
-		"other.json":    "{}",
-	})
-	in := func(name string) string { return filepath.Join(dir, name) }
-	for name, test := range map[string]struct {
-		args []string
-		code int
-		says []string
-	}{
-		"an error":               {[]string{bad}, exit.Fail, []string{"CF-BLOCK-1", "bad.yaml:", "CREATE pods/guard-1-0 in guard-system", "source"}},
-		"nothing":                {[]string{good}, exit.Pass, []string{"0 errors, 0 warnings"}},
-		"a warning":              {[]string{warning}, exit.Pass, []string{"CF-BLOCK-5", "patch"}},
-		"a warning fails":        {[]string{warning, "--fail-on", "warning"}, exit.Fail, nil},
-		"nothing fails":          {[]string{bad, "--fail-on", "none"}, exit.Pass, nil},
-		"only another rule":      {[]string{bad, "--only", "CF-SEM"}, exit.Pass, nil},
-		"not that rule":          {[]string{bad, "--skip", "own-backend-can-start"}, exit.Pass, nil},
-		"inconclusive":           {[]string{in("alone.yaml"), "--only", "CF-REACH-1"}, exit.Inconclusive, []string{"inconclusive", "Service s in namespace ns is not in the files"}},
-		"nothing to check":       {[]string{in("service.yaml")}, exit.Nothing, []string{"no webhook configuration, policy or binding was found"}},
-		"no argument":            {nil, exit.Usage, []string{"nothing to check"}},
-		"unknown rule":           {[]string{bad, "--only", "CF-BLOK-1"}, exit.Usage, []string{"CF-BLOK-1", "did you mean"}},
-		"unknown format":         {[]string{bad, "-o", "yaml"}, exit.Usage, []string{`-o "yaml"`}},
-		"unknown severity":       {[]string{bad, "--fail-on", "eror"}, exit.Usage, []string{`did you mean "error"?`}},
-		"not a version":          {[]string{bad, "--k8s-version", "new"}, exit.Usage, []string{"want a version like 1.37"}},
-		"dial of files":          {[]string{bad, "--dial"}, exit.Usage, []string{"--dial needs --kubeconfig"}},
-		"missing file":           {[]string{in("none.yaml")}, exit.Usage, []string{"none.yaml", "no such file"}},
-		"broken file":            {[]string{in("broken.yaml"), bad}, exit.Usage, []string{"broken.yaml:1:", "CF-BLOCK-1"}},
-		"wrong type":             {[]string{in("type.yaml"), bad}, exit.Usage, []string{"type.yaml:1:", "CF-BLOCK-1"}},
-		"a template":             {[]string{in("template.yaml")}, exit.Usage, []string{"helm template"}},
-		"a baseline of nonsense": {[]string{bad, "--baseline", in("other.json")}, exit.Usage, []string{"no baseline of doctor"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := execute(t.Context(), nil, append([]string{"doctor"}, test.args...)...)
-			got.check(t, test.code)
-			for _, say := range test.says {
-				if !strings.Contains(got.stdout+got.stderr, say) {
-					t.Errorf("the output lacks %q:\n%s%s", say, got.stdout, got.stderr)
-				}
-			}
-		})
-	}
-}
-
-// A baseline accepts what it was written with.
-func TestDoctorBaseline(t *testing.T) {
-	bad, file := doctorFile("cf-block-1", "bad.yaml"), filepath.Join(t.TempDir(), "baseline.json")
-	execute(t.Context(), nil, "doctor", bad, "--write-baseline", file).check(t, exit.Fail)
-	got := execute(t.Context(), nil, "doctor", bad, "--baseline", file)
-	if got.check(t, exit.Pass); !strings.Contains(got.stdout, "1 suppressed") {
-		t.Errorf("standard output = %q; want a suppressed finding", got.stdout)
-	}
-	execute(t.Context(), nil, "doctor", doctorFile("cf-block-1", "good.yaml"), "--baseline", file).check(t, exit.Pass, "the baseline has a finding that is gone: CF-BLOCK-1")
-}
-
-func TestDoctorJSON(t *testing.T) {
-	got := execute(t.Context(), nil, "doctor", doctorFile("cf-block-2", "bad.yaml"), "-o", "json")
-	var document doctor.Document
-	if err := json.Unmarshal([]byte(got.stdout), &document); err != nil {
-		t.Fatal(err)
-	}
-	if document.Kind != "DoctorReport" || document.Summary.Errors != 1 || len(document.Findings) != 1 || document.Findings[0].Rule != "CF-BLOCK-2" {
-		t.Errorf("got %+v, want a DoctorReport with one error", document)
-	}
-}
-
 // TestDoctorSARIF checks the properties that SARIF 2.1.0 requires, and the values that it allows.
 func TestDoctorSARIF(t *testing.T) {
 	got := execute(t.Context(), nil, "doctor", doctorFile("cf-block-2", "bad.yaml"), doctorFile("cf-block-5", "bad.yaml"), "-o", "sarif")
-	if got.code != exit.Usage { // both files have an object of the same name
-		t.Errorf("exit code %d, want %d", got.code, exit.Usage)
+	if got.code != exitUsage { // both files have an object of the same name
+		t.Errorf("exit code %d, want %d", got.code, exitUsage)
 	}
 	got = execute(t.Context(), nil, "doctor", doctorFile("cf-block-2", "bad.yaml"), "-o", "sarif")
 	var log struct {

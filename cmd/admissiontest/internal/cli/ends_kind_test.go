@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // If kube-apiserver of a control-plane node is killed in mid-run, all verdicts are right, or the exit code is 4. With
@@ -47,11 +45,11 @@ func TestKindAPIServerIsKilled(t *testing.T) {
 			default:
 				t.Error("the run ended before kube-apiserver was killed")
 			}
-			wrong := code == exit.Pass && !strings.Contains(said.String(), " 0 fail,") // the failure of a SHOULD is a wrong verdict too
-			if wrong || code != exit.Pass && (len(nodes) > 1 || code != exit.Infrastructure) {
+			wrong := code == exitPass && !strings.Contains(said.String(), " 0 fail,") // the failure of a SHOULD is a wrong verdict too
+			if wrong || code != exitPass && (len(nodes) > 1 || code != exitInfrastructure) {
 				t.Errorf("exit code %d\n%s%s", code, output.seen.String(), said)
 			}
-			if said := onCatalogue(t.Context(), "cleanup", "--kubeconfig", kubeconfig); said.code != exit.Pass {
+			if said := onCatalogue(t.Context(), "cleanup", "--kubeconfig", kubeconfig); said.code != exitPass {
 				t.Errorf("cleanup: exit code %d\n%s%s", said.code, said.stderr, said.stdout)
 			}
 			if left := labelled(t, config); len(left) > 0 {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +25,7 @@ func (a *app) explainCommand() *cobra.Command {
 	chosen := a.selection()
 	return &cobra.Command{
 		Use:   "explain NAME|FILE ...",
-		Short: "Explain scenarios: the requirement, its source, and the test",
+		Short: "Explain scenarios: the file of each, and how to read a failure",
 		Example: `  admissiontest explain reinvocation.if-needed.again-after-later-change
   admissiontest explain my-scenarios/label.yaml`,
 		Args: func(command *cobra.Command, args []string) error {
@@ -34,9 +34,9 @@ func (a *app) explainCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: chosen.CompleteNames,
+		ValidArgsFunction: chosen.completeNames,
 		RunE: a.reading(func(_ context.Context, args []string) error {
-			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
+			selected, err := chosen.resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (a *app) explainCommand() *cobra.Command {
 				if i > 0 {
 					_, _ = fmt.Fprintln(a.Stdout)
 				}
-				if err := a.explain(s, chosen.FromFiles[s.Metadata.Name]); err != nil {
+				if err := a.explain(s, chosen.fromFiles[s.Metadata.Name]); err != nil {
 					return err
 				}
 			}
@@ -71,18 +71,6 @@ func (a *app) explain(s scenario.Scenario, user bool) error {
 	if _, err := fmt.Fprintf(a.Stdout, "%s  %s\n", s.Metadata.Name, s.Spec.Level); err != nil {
 		return err
 	}
-	field(a.Stdout, "requirement", s.Spec.Requirement)
-	field(a.Stdout, "source", strings.Join(s.Spec.Source, "\n"))
-	field(a.Stdout, "behaviours", strings.Join(s.Spec.Behaviours, ", "))
-	if s.Spec.Since != "" {
-		field(a.Stdout, "since", "Kubernetes "+s.Spec.Since)
-	}
-	if s.Spec.Until != "" {
-		field(a.Stdout, "until", "Kubernetes "+s.Spec.Until)
-	}
-	field(a.Stdout, "feature gate", s.Spec.FeatureGate)
-	field(a.Stdout, "needs", strings.Join(s.Spec.Needs, ", "))
-	field(a.Stdout, "notes", s.Spec.Notes)
 	field(a.Stdout, "file", file)
 	_, err = fmt.Fprintf(a.Stdout, "\n%s\n", indent(testText(strings.ReplaceAll(string(content), "\r\n", "\n"), s)))
 	return err
@@ -99,50 +87,17 @@ func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
 
-// testText returns the part of a file that is the test of a scenario, unchanged: from the first key
-// of spec that isTest accepts to the end of the document. If the spec is in flow style, as in JSON,
-// it returns the whole document.
+// testText returns the document of a scenario in a file, unchanged.
 func testText(content string, s scenario.Scenario) string {
 	lines := strings.Split(content, "\n")
-	for i, line := range lines {
-		if strings.HasPrefix(line, "---") && i >= s.Line {
-			lines = lines[:i]
-			break
-		}
+	begins := func(line string) bool { return strings.HasPrefix(line, "---") }
+	if end := slices.IndexFunc(lines[s.Line:], begins); end >= 0 {
+		lines = lines[:s.Line+end]
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
-		if strings.HasPrefix(lines[i], "---") {
-			lines = lines[i+1:]
-			break
-		}
-	}
-	key := regexp.MustCompile(`^( +)([a-zA-Z]+):`)
-	inSpec, depth := false, 0
-	for i, line := range lines {
-		inSpec = inSpec || strings.TrimRight(line, " ") == "spec:"
-		found := key.FindStringSubmatch(line)
-		if !inSpec || found == nil {
-			continue
-		}
-		if depth == 0 {
-			depth = len(found[1])
-		}
-		if len(found[1]) == depth && isTest(found[2]) {
-			for j := range lines {
-				lines[j] = strings.TrimPrefix(lines[j], found[1])
-			}
-			return strings.Join(lines[i:], "\n")
+		if begins(lines[i]) {
+			return strings.Join(lines[i+1:], "\n")
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// isTest reports whether a key of spec belongs to the test of a scenario. The other keys
-// describe its requirement, and explain prints them separately.
-func isTest(key string) bool {
-	switch key {
-	case "level", "requirement", "source", "behaviours", "since", "featureGate", "needs", "notes":
-		return false
-	}
-	return true
 }

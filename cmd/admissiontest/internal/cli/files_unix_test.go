@@ -39,10 +39,9 @@ func TestFilesOfFlags(t *testing.T) {
 				{"run", "order", "--endpoint-ca", "a/b=" + file},
 				{"run", "order", "--target", "kubeconfig", "--kubeconfig", file},
 				{"run", "order", "--target", "kubeconfig", "--kubeconfig", authority},
-				{"run", "order", "--target", "kind", "--kind-config", file},
 				{"run", "order", "--install", file},
 				{"explain", file},
-				{"report", "diff", file, file},
+				{"report", "matrix", file, file},
 			} {
 				t.Run(strings.ReplaceAll(strings.Join(args, " "), dir, ""), func(t *testing.T) {
 					got := onCatalogue(t.Context(), args...)

@@ -6,11 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
-// In GitHub Actions, or with --github, a run annotates the lines of scenarios in the repository, and
+// In GitHub Actions, a run annotates the lines of scenarios in the repository, and
 // adds to the summary of the job. Nothing that a server says is a command.
 func TestGitHub(t *testing.T) {
 	repository := write(t, map[string]string{"in/a.yaml": scenarioFile("mine.a", "MUST", "hostile"), "in/b.yaml": scenarioFile("mine.b", "SHOULD", "refused"), "summary": "before\n"})
@@ -31,7 +29,7 @@ func TestGitHub(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := result{code, stdout.String(), stderr.String()}
-		got.check(t, exit.Fail)
+		got.check(t, exitFail)
 		return got, string(written)
 	}
 	form := regexp.MustCompile(`(?m)^::[^\r\n]*`)
@@ -73,5 +71,5 @@ func TestGitHubSummaryThatCannotBeWritten(t *testing.T) {
 	var stdout, stderr safe
 	a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: []string{"GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY=" + dir}}, catalogue: fixture(), provider: &fake{}}
 	code := a.main(t.Context(), []string{"run", dir})
-	result{code, stdout.String(), stderr.String()}.check(t, exit.Pass, "write job summary: open ")
+	result{code, stdout.String(), stderr.String()}.check(t, exitPass, "write job summary: open ")
 }

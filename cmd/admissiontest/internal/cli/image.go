@@ -8,8 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
 
@@ -50,7 +48,7 @@ base image. The credentials for the registry are taken from "docker login".`,
 	set.BoolVar(&f.self, "self", false, "make the image of admissiontest itself")
 	set.StringVar(&f.platform, "platform", "", "platform of the image: "+strings.Join(platforms(), ", ")+" (default: linux with this machine's architecture)")
 	_ = command.MarkFlagFilename("tarball", "tar")
-	flags.Complete(command, "platform", platforms()...)
+	completeWith(command, "platform", platforms()...)
 	return command
 }
 
@@ -62,16 +60,16 @@ func platforms() []string {
 // check returns an error for bad or missing flags, and the architecture.
 func (f *imageFlags) check() (string, error) {
 	if f.push == "" && f.tarball == "" {
-		return "", exit.Usagef("image: no destination; want --push REFERENCE, --tarball FILE, or both")
+		return "", usagef("image: no destination; want --push REFERENCE, --tarball FILE, or both")
 	}
 	if f.tag != "" && f.tarball == "" {
-		return "", exit.Usagef("--tag needs --tarball; with --push, put the tag into REFERENCE: REGISTRY/NAME:TAG")
+		return "", usagef("--tag needs --tarball; with --push, put the tag into REFERENCE: REGISTRY/NAME:TAG")
 	}
 	if f.platform == "" {
 		return "", nil
 	}
 	if !slices.Contains(platforms(), f.platform) {
-		return "", exit.Usagef("--platform %q: want one of %s", f.platform, strings.Join(platforms(), ", "))
+		return "", usagef("--platform %q: want one of %s", f.platform, strings.Join(platforms(), ", "))
 	}
 	return strings.TrimPrefix(f.platform, "linux/"), nil
 }

@@ -13,10 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/userfile"
@@ -59,28 +56,28 @@ everything stands for the webhooks.`,
 		if args, f.run.program.Command, err = cutProgram(command, args); err != nil {
 			return err
 		}
-		if err := f.run.target.Check(defaults); err != nil {
+		if err := f.run.target.check(defaults); err != nil {
 			return err
 		}
 		return a.init(command.Context(), f, args)
 	}
 	set := command.Flags()
 	set.StringVar(&f.to, "to", "", "file to write; - means standard output (default: policytest.yaml, or webhooks.yaml)")
-	set.StringVar(&f.run.target.Assets.Version, "k8s-version", "", "the Kubernetes version, such as 1.37")
-	f.run.endpoints.Add(command)
+	set.StringVar(&f.run.target.assets.version, "k8s-version", "", "the Kubernetes version, such as 1.37")
+	f.run.endpoints.add(command)
 	f.run.set = set
 	return command
 }
 
 // answers reports whether the webhooks are served.
 func (f *initFlags) answers() bool {
-	return len(f.run.program.Command) > 0 || len(flags.Args(f.run.set, "endpoint", "endpoint-ca")) > 0
+	return len(f.run.program.Command) > 0 || len(argsOf(f.run.set, "endpoint", "endpoint-ca")) > 0
 }
 
 // init implements the command init.
 func (a *app) init(ctx context.Context, f *initFlags, args []string) error {
 	if len(args) == 0 {
-		return exit.Usagef("init: no arguments; want files or folders with policies, or with webhook configurations")
+		return usagef("init: no arguments; want files or folders with policies, or with webhook configurations")
 	}
 	if err := f.checkTo(); err != nil { // before the folder is read in which an earlier init wrote it
 		return err
@@ -94,11 +91,11 @@ func (a *app) init(ctx context.Context, f *initFlags, args []string) error {
 	switch {
 	case at >= 0 && policy >= 0:
 		one, other := project.Manifests[at], project.Manifests[policy]
-		return exit.Usagef("init: %s:%d has webhooks and %s:%d policies; want files with one of both: run init once for each", one.File, one.Line, other.File, other.Line)
+		return usagef("init: %s:%d has webhooks and %s:%d policies; want files with one of both: run init once for each", one.File, one.Line, other.File, other.Line)
 	case at < 0 && f.answers():
-		return exit.Usagef("init: PROGRAM and --endpoint are for webhooks, and the files have no webhook configuration")
+		return usagef("init: PROGRAM and --endpoint are for webhooks, and the files have no webhook configuration")
 	case at < 0 && policy < 0:
-		return exit.Usagef("init: there is no ValidatingAdmissionPolicy or MutatingAdmissionPolicy, and no webhook configuration")
+		return usagef("init: there is no ValidatingAdmissionPolicy or MutatingAdmissionPolicy, and no webhook configuration")
 	case f.to == "" && at >= 0:
 		f.to = "webhooks.yaml"
 	case f.to == "":
@@ -123,10 +120,10 @@ func (f *initFlags) checkTo() error {
 		return nil
 	}
 	if _, err := os.Lstat(f.to); err == nil {
-		return exit.Usagef("--to: %s exists: want another file", f.to)
+		return usagef("--to: %s exists: want another file", f.to)
 	}
 	if info, err := os.Stat(filepath.Dir(f.to)); err != nil || !info.IsDir() {
-		return exit.Usagef("--to: %s is no folder; want a file in a folder that exists", filepath.Dir(f.to))
+		return usagef("--to: %s is no folder; want a file in a folder that exists", filepath.Dir(f.to))
 	}
 	return nil
 }
@@ -152,14 +149,14 @@ func (d *draft) chooseFiles() error {
 	}
 	from, err := filepath.Abs(d.folder)
 	if err != nil {
-		return exit.Usagef("--to: %w", err)
+		return usagef("--to: %w", err)
 	}
 	for _, m := range d.project.Manifests {
 		absolute, err := filepath.Abs(m.File)
 		relative, wrong := filepath.Rel(from, absolute)
 		switch err := errors.Join(err, wrong); {
 		case err != nil:
-			return exit.Usagef("init: %w", err)
+			return usagef("init: %w", err)
 		case seen[m.File] || webhooks && !needed(m):
 			continue
 		case webhooks && (others[m.File] || userfile.InTree(userfile.TreeOf(d.folder), m.File) != nil):
@@ -193,9 +190,9 @@ func (d *draft) write(webhooks bool) error {
 		count += len(one.requests)
 	}
 	if count == 0 {
-		return exit.New(exit.Nothing, fmt.Errorf("init: found no request:\n%s", strings.Join(d.missing, "\n")))
+		return withCode(exitNothing, fmt.Errorf("init: found no request:\n%s", strings.Join(d.missing, "\n")))
 	}
-	args := append([]string{"admissiontest", "run", d.flags.to}, flags.Args(d.flags.run.set, "k8s-version", "endpoint", "endpoint-ca", "endpoint-timeout")...)
+	args := append([]string{"admissiontest", "run", d.flags.to}, argsOf(d.flags.run.set, "k8s-version", "endpoint", "endpoint-ca", "endpoint-timeout")...)
 	for _, path := range d.install {
 		args = append(args, "--install", path)
 	}
@@ -218,7 +215,7 @@ func (d *draft) write(webhooks bool) error {
 		return err
 	}
 	if err := writeNew(d.flags.to, header+text.String()); err != nil {
-		return exit.Usagef("--to: %w", err)
+		return usagef("--to: %w", err)
 	}
 	d.note(fmt.Sprintf("%s: %d %s; missing: %d; to run them:\n%s", d.flags.to, count, what, len(d.missing), command))
 	return nil
@@ -239,10 +236,10 @@ func (d *draft) ended(ctx, running context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err == nil || exit.Code(err) == exit.Usage:
+	case err == nil || codeOf(err) == exitUsage:
 		return err
 	}
-	err = exit.New(exit.Infrastructure, fmt.Errorf("init: %w", endedBefore(running, err)))
+	err = withCode(exitInfrastructure, fmt.Errorf("init: %w", endedBefore(running, err)))
 	d.flags.run.program.PrintLog(d.Stderr, err)
 	return err
 }
@@ -253,13 +250,5 @@ func (d *draft) endpoints() (map[string]framework.Endpoint, error) {
 	if !d.flags.answers() {
 		return nil, nil
 	}
-	services, _ := expect.WebhookAddresses(nil, d.project.Objects()...)
-	if len(f.program.Command) > 0 {
-		var err error
-		f.endpoints.DefaultURL = programURL
-		if f.endpoints.DefaultCA, err = f.program.Certify(services); err != nil {
-			return nil, err
-		}
-	}
-	return f.endpoints.Parse(nil, d.project.Objects())
+	return f.program.endpoints(&f.endpoints, nil, d.project.Objects())
 }

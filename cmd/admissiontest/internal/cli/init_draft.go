@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
@@ -100,7 +99,7 @@ func (d *draft) read() error {
 // misplaced returns a usage error with the position of a field.
 func misplaced(m shipped.Manifest, field string, err error) error {
 	line, column := m.Position(field)
-	return exit.Usagef("init: %s:%d:%d: %s: %w", m.File, line, column, m, err)
+	return usagef("init: %s:%d:%d: %s: %w", m.File, line, column, m, err)
 }
 
 // fill finds the requests, sends them, and notes what each got.
@@ -114,7 +113,7 @@ func (d *draft) fill(ctx context.Context) (err error) {
 	}
 	f := &d.flags.run
 	f.program.Progress = func(string) {}
-	on, err := f.program.Provider(f.target.Provider(f.program.Progress, "", nil), end, false).Start(running, target.StartOptions{Endpoints: endpoints})
+	on, err := f.program.Provider(f.target.provider(f.program.Progress, "", nil), end, false).Start(running, target.StartOptions{Endpoints: endpoints})
 	if err != nil {
 		return err
 	}
@@ -304,7 +303,7 @@ func (s *draftServer) add(ctx context.Context, index int, of vary.Request) error
 	}
 	result, err := s.sandbox.Send(ctx, framework.Create(s.real(index, r, r.before)))
 	if err == nil && !result.Allowed() {
-		err = exit.Usagef("init: create the %s of %s: %s", of.Kind.Kind, one.name, result.Status.Message)
+		err = usagef("init: create the %s of %s: %s", of.Kind.Kind, one.name, result.Status.Message)
 	}
 	return err
 }

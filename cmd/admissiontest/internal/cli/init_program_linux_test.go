@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // With a program, init also writes what it answers: the label that it adds, the denial of a creation, and warnings. What init writes passes, until an operation is
@@ -17,7 +15,7 @@ func TestInitWebhooksOfProgram(t *testing.T) {
 	dir, args := writeGuards(t)
 	program := slices.Concat(w.endpoint, []string{"--", w.path, "--address", w.address, "--certs={cert-dir}"})
 	written := filepath.Join(dir, "webhooks.yaml")
-	execute(t.Context(), nil, slices.Concat(args, program)...).check(t, exit.Pass, "6 scenarios; missing: 3", w.endpoint[1], "-- "+w.path)
+	execute(t.Context(), nil, slices.Concat(args, program)...).check(t, exitPass, "6 scenarios; missing: 3", w.endpoint[1], "-- "+w.path)
 	wantInFile(t, written, "by: guard", "code: 403", "message: allows no size of 4", "- sizes are checked", "  given:\n", "-- "+w.path)
 	run := slices.Concat([]string{"run", written}, program)
 	if got := execute(t.Context(), nil, run...); !strings.Contains(got.stdout, "6 pass, 0 fail") {
@@ -28,7 +26,7 @@ func TestInitWebhooksOfProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := execute(t.Context(), nil, run...)
-	got.check(t, exit.Fail)
+	got.check(t, exitFail)
 	if !strings.Contains(got.stdout, "a call of size.example.com") {
 		t.Errorf("the failure does not name the call:\n%s", got.stdout)
 	}

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // The PolicyTest that init writes has a case for each operation and kind of the rules, with what each got, says what is missing, and
@@ -23,7 +21,7 @@ func TestInit(t *testing.T) {
 	}
 	written := filepath.Join(dir, "policytest.yaml")
 	init := []string{"init", dir, "--to", written}
-	execute(t.Context(), nil, init...).check(t, exit.Pass)
+	execute(t.Context(), nil, init...).check(t, exitPass)
 	data, err := os.ReadFile(written)
 	if err != nil {
 		t.Fatal(err)
@@ -41,12 +39,12 @@ func TestInit(t *testing.T) {
 		t.Errorf("the denial is not seen:\n%s", text)
 	}
 	got := execute(t.Context(), nil, "run", written)
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	if want := fmt.Sprintf("%d pass", strings.Count(text, "\n- name: ")); !strings.Contains(got.stdout, want) {
 		t.Errorf("got %s, want %s of:\n%s", got.stdout, want, text)
 	}
 	again := execute(t.Context(), nil, init...)
-	again.check(t, exit.Usage)
+	again.check(t, exitUsage)
 	if now, err := os.ReadFile(written); err != nil || string(now) != text || !strings.Contains(again.stderr, "exists") {
 		t.Errorf("the file is not as it was: %v\n%s", err, again.stderr)
 	}
@@ -66,7 +64,7 @@ func TestInitMisuse(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := execute(t.Context(), nil, "init", file, "--to", filepath.Join(dir, "test.yaml"))
-			got.check(t, exit.Usage)
+			got.check(t, exitUsage)
 			if !strings.Contains(got.stderr, test.want) {
 				t.Errorf("got %s, want %q", got.stderr, test.want)
 			}
@@ -75,8 +73,8 @@ func TestInitMisuse(t *testing.T) {
 			}
 		})
 	}
-	execute(t.Context(), nil, "init").check(t, exit.Usage)
-	execute(t.Context(), nil, "init", filepath.Join(t.TempDir(), "none.yaml")).check(t, exit.Usage)
+	execute(t.Context(), nil, "init").check(t, exitUsage)
+	execute(t.Context(), nil, "init", filepath.Join(t.TempDir(), "none.yaml")).check(t, exitUsage)
 }
 
 // guards are two webhooks, in the two kinds of configurations, and the kind of one of them.
@@ -179,7 +177,7 @@ func TestInitWebhooks(t *testing.T) {
 	t.Parallel()
 	dir, args := writeGuards(t)
 	got := execute(t.Context(), nil, args...)
-	got.check(t, exit.Pass, "6 scenarios; missing: 3", "webhooks.yaml -- PROGRAM")
+	got.check(t, exitPass, "6 scenarios; missing: 3", "webhooks.yaml -- PROGRAM")
 	text := wantInFile(t, filepath.Join(dir, "webhooks.yaml"),
 		"name: webhooks.label.example.com.mutating.create-configmap", "name: webhooks.label.example.com.mutating.update-configmap",
 		"name: webhooks.size.example.com.validating.delete-widget", "name: webhooks.kept.example.com.validating.delete-secret",
@@ -191,7 +189,7 @@ func TestInitWebhooks(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "webhooks.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	execute(t.Context(), nil, args...).check(t, exit.Pass)
+	execute(t.Context(), nil, args...).check(t, exitPass)
 	if again := wantInFile(t, filepath.Join(dir, "webhooks.yaml")); again != text {
 		t.Errorf("another file:\n%s\nwant:\n%s", again, text)
 	}
@@ -222,7 +220,7 @@ func TestInitWebhooksMisuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, map[string]string{"webhook.yaml": test.text})
 			got := execute(t.Context(), nil, append([]string{"init", filepath.Join(dir, "webhook.yaml"), "--to", filepath.Join(dir, "test.yaml")}, test.args...)...)
-			got.check(t, exit.Usage, test.want)
+			got.check(t, exitUsage, test.want)
 			wantOnly(t, dir, "webhook.yaml")
 		})
 	}
@@ -235,8 +233,8 @@ func TestInitWebhooksInterrupted(t *testing.T) {
 	for _, after := range []string{"finding requests", "sending the requests"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: cancelAt{after, cancel}}, catalogue: fixture()}
-		if code := a.main(ctx, args); code != exit.Interrupted {
-			t.Errorf("interrupted after %q: exit code %d; want %d", after, code, exit.Interrupted)
+		if code := a.main(ctx, args); code != exitInterrupted {
+			t.Errorf("interrupted after %q: exit code %d; want %d", after, code, exitInterrupted)
 		}
 		cancel()
 		wantOnly(t, dir, "config")

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 )
 
@@ -30,7 +28,7 @@ func TestRunInstall(t *testing.T) {
 	scenarios, project := filepath.Join(dir, "scenarios"), filepath.Join(dir, "project.yaml")
 	target := &fake{}
 	got := execute(t.Context(), target, "run", scenarios, "--install", project, "--endpoint", "my-system/hook=https://127.0.0.1:1")
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	if len(target.installed) != 1 || target.installed[0]["kind"] != "ValidatingWebhookConfiguration" {
 		t.Errorf("installed %v", target.installed)
 	}
@@ -41,12 +39,12 @@ func TestRunInstall(t *testing.T) {
 	}
 	target = &fake{installErr: &framework.ManifestError{Err: errors.New("wrong")}}
 	got = execute(t.Context(), target, "run", scenarios, "--install", project)
-	got.check(t, exit.Usage)
+	got.check(t, exitUsage)
 	if !strings.Contains(got.stderr, "project.yaml:5:1: wrong") || got.stdout != "" || !target.closed {
 		t.Errorf("stdout %q, stderr %q, closed %t", got.stdout, got.stderr, target.closed)
 	}
 	got = execute(t.Context(), &fake{}, "run", scenarios, "--install", scenarios)
-	got.check(t, exit.Usage)
+	got.check(t, exitUsage)
 	if !strings.Contains(got.stderr, "found nothing that decides about requests") {
 		t.Errorf("stderr %q", got.stderr)
 	}
@@ -54,7 +52,7 @@ func TestRunInstall(t *testing.T) {
 	if err := command.ParseFlags([]string{"--install", "a", "--install", "b", "--plugin", "./c,off", "--plugin", "d", "--patience", "1s", "--disposable=false", "--strict"}); err != nil {
 		t.Fatal(err)
 	}
-	args := strings.Join(flags.Args(command.Flags(), "target", "patience", "install", "plugin", "disposable"), " ")
+	args := strings.Join(argsOf(command.Flags(), "target", "patience", "install", "plugin", "disposable"), " ")
 	if want := "--patience 1s --install a --install b --plugin ./c,off --plugin d --disposable=false"; args != want {
 		t.Errorf("the command that runs it again has %q, want %q", args, want)
 	}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -34,7 +33,7 @@ func TestKindJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	archive := filepath.Join(t.TempDir(), "self.tar")
-	onCatalogue(t.Context(), "image", "--self", "--tarball", archive, "--tag", "admissiontest:local").check(t, exit.Pass)
+	onCatalogue(t.Context(), "image", "--self", "--tarball", archive, "--tag", "admissiontest:local").check(t, exitPass)
 	if err := cluster.LoadImage(t.Context(), archive); err != nil {
 		t.Fatal(err)
 	}

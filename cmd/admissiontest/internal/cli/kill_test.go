@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/kind"
@@ -241,13 +240,7 @@ func TestKindClusterOfKilledRun(t *testing.T) {
 }
 
 func killedCluster(t *testing.T, after time.Duration) {
-	args := []string{"run", "wire", "--target", "kind"}
-	for flag, value := range map[string]string{"--node-image": os.Getenv("NODE_IMAGE"), "--kind-config": os.Getenv("KIND_CONFIG")} {
-		if value != "" {
-			args = append(args, flag, value)
-		}
-	}
-	process, said := command(t.Context(), args...)
+	process, said := command(t.Context(), "run", "wire", "--target", "kind")
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -321,8 +314,8 @@ func TestKindServerDies(t *testing.T) {
 	if err := docker("start"); err != nil {
 		t.Fatal(err)
 	}
-	if code := process.ProcessState.ExitCode(); code != exit.Infrastructure {
-		t.Errorf("exit code %d (%v) after %s; want %d\n%s%s", code, err, time.Since(began), exit.Infrastructure, said, output.text.String())
+	if code := process.ProcessState.ExitCode(); code != exitInfrastructure {
+		t.Errorf("exit code %d (%v) after %s; want %d\n%s%s", code, err, time.Since(began), exitInfrastructure, said, output.text.String())
 	}
 	saved, err := os.ReadFile(filepath.Join(dir, "report.json"))
 	if err != nil || !bytes.Contains(saved, []byte(`"pass"`)) || !bytes.Contains(saved, []byte(`"incomplete": "`)) {
@@ -393,8 +386,8 @@ func TestNoRights(t *testing.T) {
 	}
 	process, said := command(t.Context(), "run", "wire", "--kubeconfig", path)
 	_ = process.Run()
-	if code := process.ProcessState.ExitCode(); code != exit.Infrastructure {
-		t.Errorf("exit code %d; want %d", code, exit.Infrastructure)
+	if code := process.ProcessState.ExitCode(); code != exitInfrastructure {
+		t.Errorf("exit code %d; want %d", code, exitInfrastructure)
 	}
 	for _, part := range []string{path, "user stranger: rights are missing:", "create namespaces", "nothing was created"} {
 		if !strings.Contains(said.String(), part) {

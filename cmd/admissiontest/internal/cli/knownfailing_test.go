@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 )
 
@@ -17,18 +16,18 @@ func TestKnownFailing(t *testing.T) {
 		code         int
 		verdict      framework.Verdict
 	}{
-		"fails as known":        {"refused", "mine.s: ticket 1", exit.Pass, framework.Fail},
-		"passes all the same":   {"fine", "mine.s: ticket 1", exit.Fail, framework.Fail},
-		"pattern":               {"refused", "mine.*: ticket 1", exit.Pass, framework.Fail},
-		"empty list":            {"refused", "# nothing yet", exit.Fail, framework.Fail},
-		"an error stays":        {"broken", "mine.s: ticket 1", exit.Infrastructure, framework.Errored},
-		"inconclusive, as well": {"undecided", "mine.s: ticket 1", exit.Inconclusive, framework.Inconclusive},
+		"fails as known":        {"refused", "mine.s: ticket 1", exitPass, framework.Fail},
+		"passes all the same":   {"fine", "mine.s: ticket 1", exitFail, framework.Fail},
+		"pattern":               {"refused", "mine.*: ticket 1", exitPass, framework.Fail},
+		"empty list":            {"refused", "# nothing yet", exitFail, framework.Fail},
+		"an error stays":        {"broken", "mine.s: ticket 1", exitInfrastructure, framework.Errored},
+		"inconclusive, as well": {"undecided", "mine.s: ticket 1", exitInconclusive, framework.Inconclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", test.object), "known": test.list})
 			got := execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--known-failing", filepath.Join(dir, "known"), "--report", dir+"/out", "-o", "json")
 			got.check(t, test.code)
-			if outcome := checkReport(t, got, dir+"/out").Outcomes[0]; outcome.Verdict != test.verdict || (outcome.KnownFailing != "") != (test.code == exit.Pass) {
+			if outcome := checkReport(t, got, dir+"/out").Outcomes[0]; outcome.Verdict != test.verdict || (outcome.KnownFailing != "") != (test.code == exitPass) {
 				t.Errorf("got %+v", outcome)
 			}
 		})
@@ -46,18 +45,18 @@ func TestKnownFailingErrors(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine"), "known": list})
 			got := execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--known-failing", filepath.Join(dir, "known"))
-			got.check(t, exit.Usage, want)
+			got.check(t, exitUsage, want)
 		})
 	}
 	got := execute(t.Context(), &fake{}, "run", "order", "--known-failing", "none")
-	got.check(t, exit.Usage, "--known-failing: stat none: no such file")
+	got.check(t, exitUsage, "--known-failing: stat none: no such file")
 }
 
 func TestImplementation(t *testing.T) {
 	dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine")})
 	got := execute(t.Context(), &fake{}, "run", dir, "-o", "json", "--report", dir+"/out",
 		"--implementation", "organization=Acme Inc,project=api,version=1.2", "--implementation", "url=https://example.com,contact=a@example.com,contact=#chat")
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	want := &framework.Implementation{Organization: "Acme Inc", Project: "api", Version: "1.2", URL: "https://example.com", Contact: []string{"a@example.com", "#chat"}}
 	if diff := cmp.Diff(want, checkReport(t, got, dir+"/out").Implementation); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -70,7 +69,7 @@ func TestImplementation(t *testing.T) {
 		"organization=": "want organization=VALUE",
 	} {
 		t.Run(setting, func(t *testing.T) {
-			execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--implementation", setting).check(t, exit.Usage, want)
+			execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--implementation", setting).check(t, exitUsage, want)
 		})
 	}
 }

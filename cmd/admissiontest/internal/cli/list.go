@@ -11,14 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/console"
 )
 
 func (a *app) listCommand() *cobra.Command {
-	var out flags.Output
+	var out outputFlag
 	chosen := a.selection()
 	wide := false
 	command := &cobra.Command{
@@ -26,13 +25,13 @@ func (a *app) listCommand() *cobra.Command {
 		Short:             "List scenarios",
 		Long:              "List the scenarios of the catalogue, or those that the arguments select. The arguments\nare the same as for run.",
 		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json",
-		ValidArgsFunction: chosen.CompleteNames,
+		ValidArgsFunction: chosen.completeNames,
 		RunE: a.reading(func(_ context.Context, args []string) error {
-			asJSON, err := out.JSON()
+			asJSON, err := out.json()
 			if err != nil {
 				return err
 			}
-			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
+			selected, err := chosen.resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
 				return err
 			}
@@ -42,8 +41,8 @@ func (a *app) listCommand() *cobra.Command {
 			return writeList(a.Stdout, selected, wide)
 		}),
 	}
-	chosen.Add(command)
-	out.Add(command)
+	chosen.add(command)
+	out.add(command)
 	command.Flags().BoolVar(&wide, "wide", false, "also print the requirements")
 	return command
 }

@@ -16,10 +16,8 @@ import (
 	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/console"
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -40,7 +38,7 @@ func ThisProcess() Process {
 }
 
 // Main runs a command line, given without the name of the program, and returns the exit
-// code. When ctx is cancelled, the command cleans up and Main returns exit.Interrupted.
+// code. When ctx is cancelled, the command cleans up and Main returns exitInterrupted.
 func Main(ctx context.Context, args []string, process Process) int {
 	klog.SetLogger(logr.Discard()) // so that libraries do not log between the lines of the command
 	return (&app{Process: process, catalogue: scenarios.FS}).main(ctx, args)
@@ -70,19 +68,19 @@ func (a *app) main(ctx context.Context, args []string) int {
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
-	code := exit.Code(err)
+	code := codeOf(err)
 	if err != nil && !a.parsed {
-		code = exit.Usage
+		code = exitUsage
 	}
 	if last := (*lastRunError)(nil); errors.As(err, &last) {
 		code = last.code
 	} else if err != nil && ctx.Err() != nil {
-		code = exit.Interrupted
+		code = exitInterrupted
 		if errors.Is(err, ctx.Err()) {
 			err = errors.New("interrupted")
 		}
 	}
-	exit.Print(a.Stderr, err)
+	printError(a.Stderr, err)
 	return code
 }
 
@@ -115,9 +113,9 @@ func (u *untilClosed) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// selection returns a Selection that knows the names of the catalogue.
-func (a *app) selection() flags.Selection {
-	return flags.Selection{Catalogue: a.catalogue, Stdin: a.Stdin, Note: a.note}
+// selection returns a selectionFlags that knows the names of the catalogue.
+func (a *app) selection() selectionFlags {
+	return selectionFlags{catalogue: a.catalogue, stdin: a.Stdin, note: a.note}
 }
 
 // action adapts a function to cobra, and sets a.parsed.
@@ -147,7 +145,7 @@ func untilInterrupted[T any](ctx context.Context, do func() (T, error)) (T, erro
 		value T
 		err   error
 	}
-	all, done := goroutines.UntilDone(ctx, endGrace, func() result {
+	all, done := processes.UntilDone(ctx, endGrace, func() result {
 		value, err := do()
 		return result{value, err}
 	})

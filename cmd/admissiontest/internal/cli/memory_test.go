@@ -8,8 +8,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // Only a process that loads more scenarios than the catalogue has gets more memory, and not if the user of the process chose a limit.
@@ -44,7 +42,7 @@ func TestMakeRoomForShard(t *testing.T) {
 		"{current-context: c, contexts: [{name: c, context: {cluster: d}}], clusters: [{name: d, cluster: {server: 'http://127.0.0.1:1'}}]}"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	onCatalogue(t.Context(), "run", file, "--shard", "1/700", "--kubeconfig", kubeconfig).check(t, exit.Infrastructure)
+	onCatalogue(t.Context(), "run", file, "--shard", "1/700", "--kubeconfig", kubeconfig).check(t, exitInfrastructure)
 	if got, want := debug.SetMemoryLimit(-1), int64(MemoryLimit+ofCatalogue*perScenario); got != want {
 		t.Errorf("the limit is %d, want %d", got, want)
 	}

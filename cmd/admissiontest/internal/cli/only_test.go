@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -54,7 +53,7 @@ func TestOnly(t *testing.T) {
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			got := execute(t.Context(), nil, strings.Fields(test.args)...)
-			got.check(t, exit.Pass)
+			got.check(t, exitPass)
 			var names []string
 			for line := range strings.Lines(got.stdout) {
 				names = append(names, strings.Fields(line)[0])
@@ -69,19 +68,19 @@ func TestOnly(t *testing.T) {
 		code int
 		says string
 	}{
-		{"run own --only mine.fien", exit.Usage, `--only: select "mine.fien": unknown name: no scenario and no area is called so; did you mean "mine.fine"?`},
-		{"run own --only bad-one", exit.Usage, `did you mean "owner.bad-one"?`},
-		{"run own --only order.by-name", exit.Usage, "--only: select"}, // not of the selected scenarios
-		{"run own --only [", exit.Usage, "malformed"},
-		{"run own --only x*", exit.Nothing, "matches none of 5 scenarios"},
-		{"run own owner.bad-one", exit.Usage, "to select owner.bad-one in the given files, write --only owner.bad-one"},
-		{"run own owner.b*", exit.Nothing, "write --only 'owner.b*'"},
+		{"run own --only mine.fien", exitUsage, `--only: select "mine.fien": unknown name: no scenario and no area is called so; did you mean "mine.fine"?`},
+		{"run own --only bad-one", exitUsage, `did you mean "owner.bad-one"?`},
+		{"run own --only order.by-name", exitUsage, "--only: select"}, // not of the selected scenarios
+		{"run own --only [", exitUsage, "malformed"},
+		{"run own --only x*", exitNothing, "matches none of 5 scenarios"},
+		{"run own owner.bad-one", exitUsage, "to select owner.bad-one in the given files, write --only owner.bad-one"},
+		{"run own owner.b*", exitNothing, "write --only 'owner.b*'"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			execute(t.Context(), &fake{}, strings.Fields(test.args)...).check(t, test.code, test.says)
 		})
 	}
-	execute(t.Context(), &fake{}, "run", "own", "--only", "Bad One").check(t, exit.Usage, `did you mean "owner.bad-one"?`)
+	execute(t.Context(), &fake{}, "run", "own", "--only", "Bad One").check(t, exitUsage, `did you mean "owner.bad-one"?`)
 }
 
 // The command of rerun selects exactly the scenario that failed, whatever its file is called.
@@ -93,7 +92,7 @@ func TestRerunSelectsOne(t *testing.T) {
 			dir := write(t, map[string]string{file: scenarioFile("owner.good-one", "MUST", "fine") + "---\n" + scenarioFile("owner.bad-one", "MUST", "refused")})
 			t.Chdir(dir)
 			got := execute(t.Context(), &fake{}, "run", argument, "-o", "json")
-			got.check(t, exit.Fail)
+			got.check(t, exitFail)
 			var r report.Report
 			if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
 				t.Fatal(err)
@@ -105,7 +104,7 @@ func TestRerunSelectsOne(t *testing.T) {
 			}
 			args := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 			again := execute(t.Context(), &fake{}, args[1:]...)
-			again.check(t, exit.Fail)
+			again.check(t, exitFail)
 			if !strings.Contains(again.stdout, "fail  owner.bad-one") || !strings.Contains(again.stdout, "1 scenario: 0 pass, 1 fail") {
 				t.Errorf("%s runs other scenarios:\n%s", r.Outcomes[at].Rerun, again.stdout)
 			}
@@ -117,7 +116,7 @@ func TestRerunSelectsOne(t *testing.T) {
 func TestTimesOfOwnServers(t *testing.T) {
 	own := strings.Replace(scenarioFile("mine.own", "MUST", "fine"), "  level:", "  server: {flags: {v: \"1\"}}\n  level:", 1)
 	got := execute(t.Context(), &fake{}, "run", filepath.Join(write(t, map[string]string{"a.yaml": own}), "a.yaml"), "-o", "json")
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	var r report.Report
 	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil || r.Timing.TargetReady <= 0 || r.Timing.Catalogue <= 0 {
 		t.Errorf("timing: %+v, %v; want the times of the server with custom flags", r.Timing, err)
@@ -131,16 +130,16 @@ func TestClosedPipe(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"list"}, exit.Pass},
-		{[]string{"list", "-o", "json"}, exit.Pass},
-		{[]string{"explain", "order.by-name"}, exit.Pass},
-		{[]string{"schema"}, exit.Pass},
-		{[]string{"version"}, exit.Pass},
-		{[]string{"--version"}, exit.Pass},
-		{[]string{"--help"}, exit.Pass},
-		{[]string{"run"}, exit.Pass},
-		{[]string{"run", "-v", "--fail-on-unsupported", "--strict", "-o", "json"}, exit.Pass},
-		{[]string{"run", "--only", "none"}, exit.Usage},
+		{[]string{"list"}, exitPass},
+		{[]string{"list", "-o", "json"}, exitPass},
+		{[]string{"explain", "order.by-name"}, exitPass},
+		{[]string{"schema"}, exitPass},
+		{[]string{"version"}, exitPass},
+		{[]string{"--version"}, exitPass},
+		{[]string{"--help"}, exitPass},
+		{[]string{"run"}, exitPass},
+		{[]string{"run", "-v", "--fail-on-unsupported", "--strict", "-o", "json"}, exitPass},
+		{[]string{"run", "--only", "none"}, exitUsage},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			reader, writer, err := os.Pipe()
@@ -164,15 +163,15 @@ func TestClosedPipe(t *testing.T) {
 	reader, writer := io.Pipe()
 	_ = reader.Close()
 	a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: writer, Stderr: &stderr}, catalogue: fixture(), provider: &fake{}}
-	if code := a.main(t.Context(), []string{"run", fails}); code != exit.Fail || strings.Contains(stderr.String(), "closed pipe") {
-		t.Errorf("run: exit code %d; want %d\n%s", code, exit.Fail, stderr.String())
+	if code := a.main(t.Context(), []string{"run", fails}); code != exitFail || strings.Contains(stderr.String(), "closed pipe") {
+		t.Errorf("run: exit code %d; want %d\n%s", code, exitFail, stderr.String())
 	}
 }
 
 // The flag --version prints what the command version prints.
 func TestVersionFlag(t *testing.T) {
 	flag, command := execute(t.Context(), nil, "--version"), execute(t.Context(), nil, "version")
-	flag.check(t, exit.Pass)
+	flag.check(t, exitPass)
 	if flag.stdout != command.stdout || !strings.HasPrefix(flag.stdout, "admissiontest ") {
 		t.Errorf("--version prints %q, and version %q", flag.stdout, command.stdout)
 	}

@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -29,16 +27,16 @@ Name the servers with run --implementation project=NAME,version=VERSION.`,
 		Example: "  admissiontest report matrix kube-1.37 kube-1.36 mine > servers.html",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return exit.Usagef("%s takes the folders of reports; got none", command.CommandPath())
+				return usagef("%s takes the folders of reports; got none", command.CommandPath())
 			}
 			if output != "html" && output != "markdown" {
-				return exit.Usagef("-o: there is no output %q; want html or markdown", output)
+				return usagef("-o: there is no output %q; want html or markdown", output)
 			}
 			return a.reading(func(_ context.Context, args []string) error { return a.reportMatrix(args, output == "markdown") })(command, args)
 		},
 	}
 	command.Flags().StringVarP(&output, "output", "o", "html", "what to write: html or markdown")
-	flags.Complete(command, "output", "html", "markdown")
+	completeWith(command, "output", "html", "markdown")
 	return command
 }
 
@@ -48,17 +46,16 @@ func (a *app) reportMatrix(args []string, markdown bool) error {
 	if err != nil {
 		return err
 	}
+	inputs, err := readReports(args)
+	if err != nil {
+		return err
+	}
 	var servers []report.Server
 	var errs []error
-	for _, path := range args {
-		r, err := readReport(path)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		server := report.Server{File: path, Report: r}
+	for _, input := range inputs {
+		server := report.Server{File: input.File, Report: input.Report}
 		for _, p := range engine.Profiles() {
-			claim, err := p.Judge(r, catalogue)
+			claim, err := p.Judge(input.Report, catalogue)
 			errs = append(errs, err)
 			if claim.Ran() {
 				server.Claims = append(server.Claims, claim)
@@ -77,32 +74,22 @@ func (a *app) reportMatrix(args []string, markdown bool) error {
 
 func (a *app) reportBadgeCommand() *cobra.Command {
 	name := ""
-	command := &cobra.Command{
+	command := a.ofReport(&cobra.Command{
 		Use:     "badge DIR|FILE --profile NAME",
 		Short:   "Print a badge: whether an API server conforms to a profile",
 		Long:    `Print a badge as JSON. Publish it, and https://shields.io/badges/endpoint-badge draws it.`,
 		Example: "  admissiontest report badge out --profile webhooks > badge.json",
-		RunE: func(command *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
-			}
-			return a.reading(func(_ context.Context, args []string) error { return a.reportBadge(args[0], name) })(command, args)
-		},
-	}
+	}, func(input report.Input) error { return a.reportBadge(input.Report, name) })
 	command.Flags().StringVar(&name, "profile", "", "the profile: "+strings.Join(engine.ProfileNames(), ", "))
-	flags.Complete(command, "profile", engine.ProfileNames()...)
+	completeWith(command, "profile", engine.ProfileNames()...)
 	return command
 }
 
 // reportBadge implements the command report badge.
-func (a *app) reportBadge(path, name string) error {
+func (a *app) reportBadge(r report.Report, name string) error {
 	chosen, err := engine.ProfileNamed(name)
 	if err != nil {
-		return exit.Usagef("--profile: %w", err)
-	}
-	r, err := readReport(path)
-	if err != nil {
-		return err
+		return usagef("--profile: %w", err)
 	}
 	catalogue, err := a.wholeCatalogue()
 	if err != nil {
@@ -116,7 +103,7 @@ func (a *app) reportBadge(path, name string) error {
 }
 
 func (a *app) reportVerifyCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.ofReport(&cobra.Command{
 		Use:   "verify DIR|FILE",
 		Short: "Check a submitted report",
 		Long: `Check a report against the catalogue of this version: that the outcomes are of its
@@ -125,26 +112,16 @@ to a profile follows from the outcomes. It cannot find out whether the run took 
 
 The exit code is 1 if the report is not right.`,
 		Example: "  admissiontest report verify submitted/",
-		RunE: func(command *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
-			}
-			return a.reading(a.reportVerify)(command, args)
-		},
-	}
+	}, a.reportVerify)
 }
 
 // reportVerify implements the command report verify.
-func (a *app) reportVerify(_ context.Context, args []string) error {
-	r, err := readReport(args[0])
-	if err != nil {
-		return err
-	}
+func (a *app) reportVerify(input report.Input) error {
 	catalogue, err := a.wholeCatalogue()
 	if err != nil {
 		return err
 	}
-	problems, err := engine.Verify(r, catalogue)
+	problems, err := engine.Verify(input.Report, catalogue)
 	if err != nil {
 		return err
 	}
@@ -154,38 +131,28 @@ func (a *app) reportVerify(_ context.Context, args []string) error {
 		}
 	}
 	if len(problems) > 0 {
-		return exit.New(exit.Fail, nil)
+		return withCode(exitFail, nil)
 	}
 	_, err = io.WriteString(a.Stdout, "the report is right: its outcomes are of the catalogue, and its claims follow from them\n")
 	return err
 }
 
 func (a *app) reportKnownFailingCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.ofReport(&cobra.Command{
 		Use:   "known-failing DIR|FILE",
 		Short: "Print a file for run --known-failing",
 		Long: `Print the scenarios of a report that failed, with their reasons, as a file for
 run --known-failing. Replace each reason by the issue in which the failure is tracked.`,
 		Example: "  admissiontest report known-failing out > known-failing.yaml",
-		RunE: func(command *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
-			}
-			return a.reading(a.reportKnownFailing)(command, args)
-		},
-	}
+	}, a.reportKnownFailing)
 }
 
 // reportKnownFailing implements the command report known-failing.
-func (a *app) reportKnownFailing(_ context.Context, args []string) error {
-	r, err := readReport(args[0])
-	if err != nil {
-		return err
-	}
-	return r.WriteKnownFailing(a.Stdout)
+func (a *app) reportKnownFailing(input report.Input) error {
+	return input.Report.WriteKnownFailing(a.Stdout)
 }
 
 // wholeCatalogue returns the scenarios of this version.
 func (a *app) wholeCatalogue() ([]scenario.Scenario, error) {
-	return scenario.Load(scenario.LoadOptions{FS: a.selection().Catalogue})
+	return scenario.Load(scenario.LoadOptions{FS: a.catalogue})
 }

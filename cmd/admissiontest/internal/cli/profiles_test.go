@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -62,7 +60,7 @@ func TestBadge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := onCatalogue(t.Context(), "report", "badge", submitted(t, test.change), "--profile", "webhooks")
-			got.check(t, exit.Pass)
+			got.check(t, exitPass)
 			var badge struct {
 				SchemaVersion         int
 				Label, Message, Color string
@@ -73,20 +71,20 @@ func TestBadge(t *testing.T) {
 			}
 		})
 	}
-	onCatalogue(t.Context(), "report", "badge", t.TempDir(), "--profile", "webhook").check(t, exit.Usage, `did you mean "webhooks"?`)
-	onCatalogue(t.Context(), "report", "badge").check(t, exit.Usage, "takes one DIR or FILE")
-	onCatalogue(t.Context(), "run", "--profile", "webhooks", "order").check(t, exit.Usage, `--profile webhooks cannot be combined with "order"`)
-	onCatalogue(t.Context(), "run", "--profile", "polices").check(t, exit.Usage, `did you mean "policies"?`)
+	onCatalogue(t.Context(), "report", "badge", submitted(t, failFirst), "--profile", "webhook").check(t, exitUsage, `did you mean "webhooks"?`)
+	onCatalogue(t.Context(), "report", "badge").check(t, exitUsage, "takes one DIR or FILE")
+	onCatalogue(t.Context(), "run", "--profile", "webhooks", "order").check(t, exitUsage, `--profile webhooks cannot be combined with "order"`)
+	onCatalogue(t.Context(), "run", "--profile", "polices").check(t, exitUsage, `did you mean "policies"?`)
 }
 
 func TestVerifyReport(t *testing.T) {
 	right := onCatalogue(t.Context(), "report", "verify", submitted(t, func(*report.Report) {}))
-	right.check(t, exit.Pass)
+	right.check(t, exitPass)
 	wrong := onCatalogue(t.Context(), "report", "verify", submitted(t, func(r *report.Report) {
 		r.Claim = &report.Claim{Profile: "webhooks", Kubernetes: "1.37", Verdict: report.Conformant, Requirements: 1, Passed: 1}
 		r.Outcomes[0].Name = "order.of-my-own"
 	}))
-	wrong.check(t, exit.Fail)
+	wrong.check(t, exitFail)
 	if !strings.Contains(wrong.stdout, `no requirement "order.of-my-own"`) || !strings.Contains(wrong.stdout, "claim: it says ") {
 		t.Errorf("standard output:\n%s", wrong.stdout)
 	}
@@ -94,7 +92,7 @@ func TestVerifyReport(t *testing.T) {
 
 func TestMatrix(t *testing.T) {
 	got := onCatalogue(t.Context(), "report", "matrix", submitted(t, func(*report.Report) {}), submitted(t, failFirst))
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	for _, want := range []string{"API servers compared", "not conformant", "it does not", "aggregated"} {
 		t.Run(want, func(t *testing.T) {
 			if !strings.Contains(got.stdout, want) {
@@ -102,15 +100,15 @@ func TestMatrix(t *testing.T) {
 			}
 		})
 	}
-	onCatalogue(t.Context(), "report", "matrix", "-o", "pdf", ".").check(t, exit.Usage, "want html or markdown")
-	onCatalogue(t.Context(), "report", "matrix").check(t, exit.Usage, "takes the folders of reports")
-	onCatalogue(t.Context(), "report", "matrix", t.TempDir()).check(t, exit.Usage, "no such file")
+	onCatalogue(t.Context(), "report", "matrix", "-o", "pdf", ".").check(t, exitUsage, "want html or markdown")
+	onCatalogue(t.Context(), "report", "matrix").check(t, exitUsage, "takes the folders of reports")
+	onCatalogue(t.Context(), "report", "matrix", t.TempDir()).check(t, exitUsage, "no such file")
 }
 
 // What report known-failing prints makes the same run pass.
 func TestReportKnownFailing(t *testing.T) {
 	got := onCatalogue(t.Context(), "report", "known-failing", submitted(t, failFirst))
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	file := filepath.Join(t.TempDir(), "known.yaml")
 	if err := os.WriteFile(file, []byte(got.stdout), 0o600); err != nil {
 		t.Fatal(err)
@@ -119,12 +117,12 @@ func TestReportKnownFailing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := flags.ReadKnownFailing(file, all)
+	known, err := readKnownFailing(file, all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(known) != 1 || !strings.Contains(fmt.Sprint(known), "it does not") {
 		t.Errorf("known failing are %v; want the first scenario with its reason", known)
 	}
-	onCatalogue(t.Context(), "report", "known-failing").check(t, exit.Usage, "takes one DIR or FILE")
+	onCatalogue(t.Context(), "report", "known-failing").check(t, exitUsage, "takes one DIR or FILE")
 }

@@ -14,12 +14,10 @@ import (
 
 	certutil "k8s.io/client-go/util/cert"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
-	"github.com/admissiontest/admissiontest/internal/guard"
-	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -52,7 +50,7 @@ type userProgram struct {
 	// end ends the run.
 	end context.CancelCauseFunc
 
-	running *program.Program
+	running *processes.Program
 
 	// certificates are the files of the folder {cert-dir}, valid for names.
 	certificates map[string][]byte
@@ -70,9 +68,6 @@ func (p *userProgram) Args() []string {
 // Certify makes the serving certificate that the program can use, and returns the certificates to trust.
 // It is valid for this machine, and for the Services, as NAMESPACE/NAME.
 func (p *userProgram) Certify(services []string) (authorities []byte, err error) {
-	if len(p.Command) == 0 {
-		return nil, nil
-	}
 	names := []string{"localhost"}
 	for _, service := range services {
 		namespace, name, _ := strings.Cut(service, "/")
@@ -89,20 +84,33 @@ func (p *userProgram) Certify(services []string) (authorities []byte, err error)
 	return p.certificates["ca.crt"], nil
 }
 
+// endpoints returns where the webhooks under test are called: in the program, unless --endpoint says otherwise.
+func (p *userProgram) endpoints(f *endpointFlags, selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
+	if len(p.Command) > 0 {
+		services, _ := expect.WebhookAddresses(selected, manifests...)
+		authorities, err := p.Certify(services)
+		if err != nil {
+			return nil, err
+		}
+		f.defaultURL, f.defaultCA = programURL, authorities
+	}
+	return f.parse(selected, manifests)
+}
+
 // Check returns a usage error if the program cannot be run, or cannot be used with the scenarios.
 func (p *userProgram) Check(selected []scenario.Scenario, skip map[string]string) error {
 	if len(p.Command) == 0 {
 		return nil
 	}
-	if _, err := program.Find(p.Command[0]); err != nil {
-		return exit.Usagef("%w", err)
+	if _, err := processes.FindProgram(p.Command[0]); err != nil {
+		return usagef("%w", err)
 	}
 	for _, one := range scenario.Cases(selected) {
 		_, skipped := skip[one.Metadata.Name]
 		alone := one.Spec.Server != nil || one.Spec.Isolation == scenario.IsolationNone
 		served := func(w expect.WebhookUnderTest) bool { return !w.Direct }
 		if alone && !skipped && slices.ContainsFunc(expect.WebhooksUnderTest(one), served) {
-			return exit.Usagef("scenario %s needs its own API server, but its webhook under test runs in the program %s, whose KUBECONFIG is that of the default API server; add --skip %s, or start the program yourself and give --endpoint",
+			return usagef("scenario %s needs its own API server, but its webhook under test runs in the program %s, whose KUBECONFIG is that of the default API server; add --skip %s, or start the program yourself and give --endpoint",
 				one.Metadata.Name, p.Command[0], one.Metadata.Name)
 		}
 	}
@@ -117,9 +125,9 @@ func (p *userProgram) OpenLog(dir string) (func() error, error) {
 	}
 	file, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
-		return nil, exit.Usagef("--report: %w", err)
+		return nil, usagef("--report: %w", err)
 	}
-	log := &guard.Log{First: logSize, Last: logSize, To: file}
+	log := &processes.Log{First: logSize, Last: logSize, To: file}
 	p.log = log
 	return func() error {
 		if err := errors.Join(log.Finish(), file.Close()); err != nil {
@@ -171,7 +179,7 @@ type programTarget struct {
 func (t programTarget) start() (err error) {
 	p := t.program
 	p.Progress("starting " + strings.Join(p.Command, " "))
-	p.running, err = program.Start(program.Options{
+	p.running, err = processes.StartProgram(processes.ProgramOptions{
 		Command: p.Command, KubeConfig: t.Optional().KubeConfig, Certificates: p.certificates, Log: p.log,
 		Ended: func(reason error) { p.end(&endedError{redact.Text(reason.Error())}) },
 	})

@@ -90,9 +90,6 @@ func TestCertify(t *testing.T) {
 	if err != nil || !bytes.Equal(authorities, again) {
 		t.Errorf("another certificate for the same Services: %v", err)
 	}
-	if authorities, err := (&userProgram{}).Certify(nil); authorities != nil || err != nil {
-		t.Errorf("without a program: got %s, %v", authorities, err)
-	}
 }
 
 // A program that prints without end does not fill the disk.

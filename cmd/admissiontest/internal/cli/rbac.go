@@ -8,8 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/docs"
 )
 
@@ -28,15 +26,15 @@ scenarios need and the account does not have.`,
 	}
 	command.RunE = a.reading(func(context.Context, []string) error {
 		text := docs.RBAC
-		if given := flags.Given(command, "namespace", "account"); given != "" && !aggregated {
-			return exit.Usagef("%s needs --aggregated: the manifest of a run is the same for all", given)
+		if given := givenFlags(command, "namespace", "account"); given != "" && !aggregated {
+			return usagef("%s needs --aggregated: the manifest of a run is the same for all", given)
 		}
 		if aggregated {
 			if found := validation.IsDNS1123Label(namespace); len(found) > 0 {
-				return exit.Usagef("--namespace %q: %s", namespace, strings.Join(found, ", "))
+				return usagef("--namespace %q: %s", namespace, strings.Join(found, ", "))
 			}
 			if found := validation.IsDNS1123Subdomain(account); len(found) > 0 {
-				return exit.Usagef("--account %q: %s", account, strings.Join(found, ", "))
+				return usagef("--account %q: %s", account, strings.Join(found, ", "))
 			}
 			text = docs.Aggregated(namespace, account)
 		}

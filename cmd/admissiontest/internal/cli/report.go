@@ -4,70 +4,80 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
-	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 func (a *app) reportCommand() *cobra.Command {
 	return parent("report", "Work with the reports of runs", a.reportGetCommand(), a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportBadgeCommand(), a.reportVerifyCommand(), a.reportKnownFailingCommand())
 }
 
+// readReport is report.Read. Its error has the exit code exitUsage.
+func readReport(path string) (report.Report, error) {
+	r, err := report.Read(path)
+	if err != nil {
+		return r, usagef("%w", err)
+	}
+	return r, nil
+}
+
+// ofReport makes a command that reads one report.
+func (a *app) ofReport(command *cobra.Command, do func(input report.Input) error) *cobra.Command {
+	command.RunE = func(command *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
+		}
+		return a.reading(func(context.Context, []string) error {
+			r, err := readReport(args[0])
+			if err != nil {
+				return err
+			}
+			return do(report.Input{File: args[0], Report: r})
+		})(command, args)
+	}
+	return command
+}
+
+// readReports reads several reports.
+func readReports(paths []string) (all []report.Input, err error) {
+	var errs []error
+	for _, path := range paths {
+		r, err := readReport(path)
+		all, errs = append(all, report.Input{File: path, Report: r}), append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
 func (a *app) reportHTMLCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.ofReport(&cobra.Command{
 		Use:   "html DIR|FILE",
 		Short: "Write report.html from report.json",
 		Long: `Write report.html beside the report.json of a run, and print its path. The page is one
 file, which needs no network.`,
 		Example: "  admissiontest run --report out; admissiontest report html out",
-		RunE: func(command *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
-			}
-			return a.reading(a.reportHTML)(command, args)
-		},
-	}
+	}, a.reportHTML)
 }
 
 // reportHTML implements the command report html.
-func (a *app) reportHTML(_ context.Context, args []string) error {
-	r, err := readReport(args[0])
-	if err != nil {
-		return err
-	}
-	dir := args[0]
+func (a *app) reportHTML(input report.Input) error {
+	dir := input.File
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = filepath.Dir(dir)
 	}
-	if err := html.Save(dir, r); err != nil {
-		return exit.Usagef("%w", err)
+	if err := html.Save(dir, input.Report); err != nil {
+		return usagef("%w", err)
 	}
-	_, err = fmt.Fprintln(a.Stdout, filepath.Join(dir, html.File))
+	_, err := fmt.Fprintln(a.Stdout, filepath.Join(dir, html.File))
 	return err
 }
 
-// readReport is report.Read. Its error has the exit code exit.Usage.
-func readReport(path string) (report.Report, error) {
-	r, err := report.Read(path)
-	if err != nil {
-		return r, exit.Usagef("%w", err)
-	}
-	return r, nil
-}
-
-const formatHTML = "html"
-
 func (a *app) reportDiffCommand() *cobra.Command {
-	format := flags.Text
-	formats := []string{flags.Text, flags.JSON, formatHTML}
+	var out outputFlag
 	command := &cobra.Command{
 		Use:   "diff BEFORE AFTER",
 		Short: "Compare the reports of two runs",
@@ -79,43 +89,44 @@ The exit code is 1 if a MUST that did not fail in BEFORE fails in AFTER.`,
 		Example: "  admissiontest report diff yesterday today\n  admissiontest report diff v1.35 v1.36 -o html > diff.html",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return exit.Usagef("%s takes BEFORE and AFTER; got %d arguments", command.CommandPath(), len(args))
+				return usagef("%s takes BEFORE and AFTER; got %d arguments", command.CommandPath(), len(args))
 			}
-			write := map[string]func(io.Writer, report.Diff) error{
-				flags.Text: report.WriteDiff, flags.JSON: report.WriteDiffJSON, formatHTML: html.WriteDiff,
-			}[format]
-			if write == nil {
-				return exit.Usagef("--output %q: want text, json or html%s", format, suggest.DidYouMean(format, formats))
+			if _, err := out.json(); err != nil {
+				return err
 			}
-			return a.reading(func(_ context.Context, args []string) error { return a.reportDiff(args, write) })(command, args)
+			return a.reading(func(_ context.Context, args []string) error { return a.reportDiff(args, out.format) })(command, args)
 		},
 	}
-	command.Flags().StringVarP(&format, "output", "o", flags.Text, "format of standard output: text, json or html")
-	flags.Complete(command, "output", formats...)
+	out.add(command, formatText, formatJSON, formatHTML)
 	return command
 }
 
 // reportDiff implements the command report diff.
-func (a *app) reportDiff(args []string, write func(io.Writer, report.Diff) error) error {
-	before, errBefore := readReport(args[0])
-	after, errAfter := readReport(args[1])
-	if err := errors.Join(errBefore, errAfter); err != nil {
+func (a *app) reportDiff(args []string, format string) error {
+	inputs, err := readReports(args)
+	if err != nil {
 		return err
 	}
-	diff := report.Compare(before, after)
-	diff.Before.File, diff.After.File = args[0], args[1]
-	if err := write(a.Stdout, diff); err != nil {
-		return err
+	before, after := inputs[0], inputs[1]
+	diff := report.Compare(before.Report, after.Report)
+	diff.Before.File, diff.After.File = before.File, after.File
+	switch format {
+	case formatJSON:
+		err = report.WriteDiffJSON(a.Stdout, diff)
+	case formatHTML:
+		err = html.WriteDiff(a.Stdout, diff)
+	default:
+		err = report.WriteDiff(a.Stdout, diff)
 	}
-	if diff.Worse() {
-		return exit.New(exit.Fail, nil)
+	if err == nil && diff.Worse() {
+		err = withCode(exitFail, nil)
 	}
-	return nil
+	return err
 }
 
 func (a *app) reportMergeCommand() *cobra.Command {
-	var out flags.Output
-	var cluster flags.Cluster
+	var out outputFlag
+	var cluster clusterFlags
 	var configMap configMapFlag
 	dir, verbose := "", false
 	command := &cobra.Command{
@@ -127,9 +138,9 @@ shards, if they are of the same server and have no scenario in common.`,
 		Example: "  admissiontest report merge shard-1 shard-2 --report out",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return exit.Usagef("%s takes the folders of reports; got none", command.CommandPath())
+				return usagef("%s takes the folders of reports; got none", command.CommandPath())
 			}
-			asJSON, err := out.JSON()
+			asJSON, err := out.json()
 			if err != nil {
 				return err
 			}
@@ -146,8 +157,8 @@ shards, if they are of the same server and have no scenario in common.`,
 			})(command, args)
 		},
 	}
-	out.Add(command)
-	cluster.Add(command)
+	out.add(command)
+	cluster.add(command)
 	configMap.add(command)
 	command.Flags().StringVar(&dir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
@@ -160,29 +171,24 @@ func (a *app) reportMerge(args []string, dir string, asJSON, verbose bool) (*rep
 	if err := makeReportDir(dir); err != nil {
 		return nil, err
 	}
-	var inputs []report.Input
-	var errs []error
-	for _, path := range args {
-		r, err := readReport(path)
-		inputs, errs = append(inputs, report.Input{File: path, Report: r}), append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
+	inputs, err := readReports(args)
+	if err != nil {
 		return nil, err
 	}
 	merged, err := report.Merge(inputs)
 	if err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, usagef("%w", err)
 	}
 	err = a.writeReport(merged, dir, asJSON, verbose)
 	switch code := merged.ExitCode(merged.Strict); {
 	case err != nil:
 		return &merged, err
-	case code == exit.Pass && merged.Incomplete == "":
+	case code == exitPass && merged.Incomplete == "":
 		return &merged, nil
-	case code == exit.Pass:
-		return &merged, exit.New(exit.Infrastructure, nil)
+	case code == exitPass:
+		return &merged, withCode(exitInfrastructure, nil)
 	default:
-		return &merged, exit.New(code, nil)
+		return &merged, withCode(code, nil)
 	}
 }
 
@@ -207,11 +213,11 @@ func makeReportDir(dir string) error {
 		return nil
 	}
 	if err := os.MkdirAll(dir, report.DirMode); err != nil {
-		return exit.Usagef("--report: %w", err)
+		return usagef("--report: %w", err)
 	}
 	file, err := os.CreateTemp(dir, ".writable.*")
 	if err != nil {
-		return exit.Usagef("--report: %w", err)
+		return usagef("--report: %w", err)
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
 )
@@ -30,7 +29,7 @@ func runTo(t *testing.T, target *fake, code int, args []string, scenarios ...str
 
 // A run writes report.html, and "report html" writes the same from report.json.
 func TestReportHTML(t *testing.T) {
-	dir := runTo(t, &fake{}, exit.Fail, []string{"--strict"}, "MUST fine", "SHOULD refused")
+	dir := runTo(t, &fake{}, exitFail, []string{"--strict"}, "MUST fine", "SHOULD refused")
 	file := filepath.Join(dir, html.File)
 	want, err := os.ReadFile(file)
 	if err != nil {
@@ -42,7 +41,7 @@ func TestReportHTML(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := execute(t.Context(), nil, "report", "html", path)
-			got.check(t, exit.Pass)
+			got.check(t, exitPass)
 			if got.stdout != file+"\n" {
 				t.Errorf("standard output = %q", got.stdout)
 			}
@@ -62,7 +61,7 @@ func TestReportHTMLIsNotInjected(t *testing.T) {
 	const script = "</script><script>hacked()</script>"
 	out := t.TempDir()
 	dir := write(t, map[string]string{"a.yaml": strings.Replace(scenarioFile("mine.a", "MUST", "hostile"), "The requirement of mine.a", script, 1)})
-	execute(t.Context(), &fake{}, "run", dir, "--report", out).check(t, exit.Fail)
+	execute(t.Context(), &fake{}, "run", dir, "--report", out).check(t, exitFail)
 	page, err := os.ReadFile(filepath.Join(out, html.File))
 	if err != nil || strings.Count(string(page), "<script") != 1 || !strings.Contains(string(page), "&lt;script&gt;hacked()") {
 		t.Errorf("%v, the page is\n%s", err, page)
@@ -70,35 +69,35 @@ func TestReportHTMLIsNotInjected(t *testing.T) {
 }
 
 func TestReportDiff(t *testing.T) {
-	before := runTo(t, &fake{version: "v1.35.4"}, exit.Pass, nil, "MUST fine", "MUST fine")
-	after := runTo(t, &fake{}, exit.Fail, nil, "MUST fine", "MUST refused", "MUST fine")
+	before := runTo(t, &fake{version: "v1.35.4"}, exitPass, nil, "MUST fine", "MUST fine")
+	after := runTo(t, &fake{}, exitFail, nil, "MUST fine", "MUST refused", "MUST fine")
 	got := execute(t.Context(), nil, "report", "diff", before, after)
-	got.check(t, exit.Fail)
+	got.check(t, exitFail)
 	for _, part := range []string{"API server v1.35.4", "changed verdict (1)\n  pass -> fail  mine.s01  MUST\n", "new (1)\n  pass  mine.s02", "1 changed verdict, 1 new, 0 gone, 1 unchanged\n"} {
 		if !strings.Contains(got.stdout, part) {
 			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
 		}
 	}
-	execute(t.Context(), nil, "report", "diff", after, before).check(t, exit.Pass)
+	execute(t.Context(), nil, "report", "diff", after, before).check(t, exitPass)
 	got = execute(t.Context(), nil, "report", "diff", before, after, "-o", "json")
-	got.check(t, exit.Fail)
+	got.check(t, exitFail)
 	var diff report.Diff
 	if err := json.Unmarshal([]byte(got.stdout), &diff); err != nil || len(diff.Changed) != 1 || diff.Before.File != before {
 		t.Errorf("got %+v, %v", diff, err)
 	}
 	got = execute(t.Context(), nil, "report", "diff", before, after, "-o", "html")
-	got.check(t, exit.Fail)
+	got.check(t, exitFail)
 	if !strings.HasPrefix(got.stdout, "<!DOCTYPE html>") {
 		t.Errorf("standard output:\n%s", got.stdout)
 	}
 }
 
 func TestReportMerge(t *testing.T) {
-	a, b := runTo(t, &fake{}, exit.Pass, nil, "MUST fine"), t.TempDir()
-	execute(t.Context(), &fake{}, "run", "order", "--report", b).check(t, exit.Pass)
+	a, b := runTo(t, &fake{}, exitPass, nil, "MUST fine"), t.TempDir()
+	execute(t.Context(), &fake{}, "run", "order", "--report", b).check(t, exitPass)
 	out := t.TempDir()
 	got := execute(t.Context(), nil, "report", "merge", a, b, "--report", out, "-o", "json")
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	if r := checkReport(t, got, out); r.Summary.Total != 3 || r.Summary.Pass != 3 {
 		t.Errorf("summary = %+v", r.Summary)
 	}
@@ -110,8 +109,8 @@ func TestReportMerge(t *testing.T) {
 	}
 	// The exit code is that of one run.
 	failed := t.TempDir()
-	execute(t.Context(), &fake{}, "run", write(t, map[string]string{"x.yaml": scenarioFile("other.x", "SHOULD", "refused")}), "--strict", "--report", failed).check(t, exit.Fail)
-	execute(t.Context(), nil, "report", "merge", a, failed).check(t, exit.Fail)
+	execute(t.Context(), &fake{}, "run", write(t, map[string]string{"x.yaml": scenarioFile("other.x", "SHOULD", "refused")}), "--strict", "--report", failed).check(t, exitFail)
+	execute(t.Context(), nil, "report", "merge", a, failed).check(t, exitFail)
 	cut, err := report.Read(a)
 	if err != nil {
 		t.Fatal(err)
@@ -120,13 +119,13 @@ func TestReportMerge(t *testing.T) {
 	if err := report.SaveDir(out, cut); err != nil {
 		t.Fatal(err)
 	}
-	execute(t.Context(), nil, "report", "merge", a, out).check(t, exit.Infrastructure)
+	execute(t.Context(), nil, "report", "merge", a, out).check(t, exitInfrastructure)
 }
 
 // Bad input of the commands for reports ends with exit code 2, and says what to do.
 func TestReportBadInput(t *testing.T) {
-	good := runTo(t, &fake{}, exit.Pass, nil, "MUST fine")
-	other := runTo(t, &fake{version: "v1.35.4"}, exit.Pass, nil, "MUST fine")
+	good := runTo(t, &fake{}, exitPass, nil, "MUST fine")
+	other := runTo(t, &fake{version: "v1.35.4"}, exitPass, nil, "MUST fine")
 	bad := write(t, map[string]string{"foreign.json": `{"kind": "List", "apiVersion": "v1"}`, "truncated.json": `{"kind"`, "file": "", "empty/x": ""})
 	for want, args := range map[string][]string{
 		"takes one DIR or FILE; got 0 arguments":                         {"html"},
@@ -145,7 +144,7 @@ func TestReportBadInput(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			got := execute(t.Context(), nil, append([]string{"report"}, args...)...)
-			got.check(t, exit.Usage, want)
+			got.check(t, exitUsage, want)
 		})
 	}
 }
@@ -165,7 +164,7 @@ func TestReportFolderIsChecked(t *testing.T) {
 				return
 			}
 			target := &fake{}
-			execute(t.Context(), target, "run", dir+"/a.yaml", "--report", out).check(t, exit.Usage, "--report: ")
+			execute(t.Context(), target, "run", dir+"/a.yaml", "--report", out).check(t, exitUsage, "--report: ")
 			if target.closed {
 				t.Errorf("%s: the run began", out)
 			}

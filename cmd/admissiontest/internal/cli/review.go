@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/review"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/suggest"
@@ -51,7 +49,7 @@ API server, but it is not defaulted.`,
 	set.StringSliceVar(&o.groups, "as-group", nil, "groups of the user")
 	set.StringSliceVar(&o.definitions, "definitions", nil, "files or folders with the CustomResourceDefinition of the object")
 	set.BoolVar(&o.dryRun, "dry-run", false, "the request is a dry run")
-	flags.Complete(command, "operation", review.OpCreate, review.OpUpdate, review.OpDelete, review.OpConnect)
+	completeWith(command, "operation", review.OpCreate, review.OpUpdate, review.OpDelete, review.OpConnect)
 	return command
 }
 
@@ -59,11 +57,11 @@ func (a *app) review(file string, o reviewOptions) error {
 	known := []string{review.OpCreate, review.OpUpdate, review.OpDelete, review.OpConnect}
 	switch o.operation = strings.ToUpper(o.operation); {
 	case !slices.Contains(known, o.operation):
-		return exit.Usagef("--operation %q: want %s%s", o.operation, strings.Join(known, ", "), suggest.DidYouMean(o.operation, known))
+		return usagef("--operation %q: want %s%s", o.operation, strings.Join(known, ", "), suggest.DidYouMean(o.operation, known))
 	case o.old != "" && o.operation != review.OpUpdate:
-		return exit.Usagef("--old needs --operation UPDATE: other requests have no stored object beside the new one")
+		return usagef("--old needs --operation UPDATE: other requests have no stored object beside the new one")
 	case len(o.groups) > 0 && o.user == "":
-		return exit.Usagef("--as-group needs --as")
+		return usagef("--as-group needs --as")
 	}
 	var definitions []map[string]any
 	if len(o.definitions) > 0 {
@@ -80,7 +78,7 @@ func (a *app) review(file string, o reviewOptions) error {
 	}
 	request, err := kinds.New(object, o.operation, o.subresource)
 	if err != nil {
-		return exit.Usagef("%s: %w", file, err)
+		return usagef("%s: %w", file, err)
 	}
 	if o.old != "" {
 		old, err := onlyObject(o.old)
@@ -89,7 +87,7 @@ func (a *app) review(file string, o reviewOptions) error {
 		}
 		before, err := kinds.New(old, o.operation, o.subresource)
 		if err != nil {
-			return exit.Usagef("%s: %w", o.old, err)
+			return usagef("%s: %w", o.old, err)
 		}
 		request.OldObject = before.OldObject
 	}

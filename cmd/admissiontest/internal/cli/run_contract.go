@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -32,7 +31,7 @@ func knownRules(selected []scenario.Scenario) error {
 		}
 		for _, each := range contract.Except {
 			if !slices.Contains(names, each.Rule) {
-				return exit.Usagef("%s:%d: contract.except: there is no rule %q%s", s.File, each.Line, each.Rule, suggest.DidYouMean(each.Rule, names))
+				return usagef("%s:%d: contract.except: there is no rule %q%s", s.File, each.Line, each.Rule, suggest.DidYouMean(each.Rule, names))
 			}
 		}
 	}
@@ -53,7 +52,7 @@ func (f *runFlags) contracts(ctx context.Context, options engine.Options, result
 	if len(tests) == 0 {
 		return nil
 	}
-	envtest := f.target.Name() == framework.TargetEnvtest
+	envtest := f.target.name == framework.TargetEnvtest
 	if envtest {
 		options.Progress.Stage("checking the contracts of PolicyTests")
 	}
@@ -62,7 +61,7 @@ func (f *runFlags) contracts(ctx context.Context, options engine.Options, result
 	group, ctx := errgroup.WithContext(ctx)
 	for range min(mostServers, 1+(len(tests)-1)/contractsOfServer) {
 		group.Go(func() (err error) {
-			server := &policy.Server{KubernetesVersion: f.target.Assets.Version, BinaryAssetsDirectory: f.target.Assets.Dir}
+			server := &policy.Server{KubernetesVersion: f.target.assets.version}
 			defer func() { err = errors.Join(err, server.Close(ctx)) }()
 			for i := int(next.Add(1)) - 1; i < len(tests); i = int(next.Add(1)) - 1 {
 				if !envtest {

@@ -17,7 +17,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
@@ -142,22 +141,22 @@ func TestProgram(t *testing.T) {
 		says             []string
 		not              []string
 	}{
-		"honest": {[]string{"--report", report}, nil, exit.Pass, []string{"1 pass", "starting " + w.path}, []string{"last output of"}},
-		"lies": {nil, []string{"--label", "other"}, exit.Fail, []string{
+		"honest": {[]string{"--report", report}, nil, exitPass, []string{"1 pass", "starting " + w.path}, []string{"last output of"}},
+		"lies": {nil, []string{"--label", "other"}, exitFail, []string{
 			`object.metadata.labels.by: "other"`, "-- " + w.path, "the last output of " + w.path + ":", "the webhook starts",
 		}, nil},
-		"ends at once": {nil, []string{"--exit", "7"}, exit.Infrastructure, []string{
+		"ends at once": {nil, []string{"--exit", "7"}, exitInfrastructure, []string{
 			w.path + " ended before the run (exit status 7); it must serve until it gets SIGTERM", "flag --token is missing", "Bearer (redacted)", "1 not reached",
 		}, []string{"abcdefghij", "context canceled", "does not answer"}},
-		"ends well": {nil, []string{"--exit", "0"}, exit.Infrastructure, []string{"(exit status 0)"}, nil},
-		"crashes in a call": {nil, []string{"--crash-on", "second"}, exit.Infrastructure, []string{
+		"ends well": {nil, []string{"--exit", "0"}, exitInfrastructure, []string{"(exit status 0)"}, nil},
+		"crashes in a call": {nil, []string{"--crash-on", "second"}, exitInfrastructure, []string{
 			"ended before the run (exit status 2)", "panic: a bug", "0 fail", "1 error",
 		}, nil},
-		"does not answer": {[]string{"--patience", "1s"}, []string{"--address", "127.0.0.1:0"}, exit.Infrastructure, []string{
+		"does not answer": {[]string{"--patience", "1s"}, []string{"--address", "127.0.0.1:0"}, exitInfrastructure, []string{
 			"does not answer within", "connection refused", "the last output of " + w.path + ":",
 		}, nil},
-		"has a child": {nil, []string{"--fork", filepath.Join(t.TempDir(), "child")}, exit.Pass, []string{"1 pass"}, nil},
-		"ignores SIGTERM": {nil, []string{"--ignore-sigterm"}, exit.Pass, []string{
+		"has a child": {nil, []string{"--fork", filepath.Join(t.TempDir(), "child")}, exitPass, []string{"1 pass"}, nil},
+		"ignores SIGTERM": {nil, []string{"--ignore-sigterm"}, exitPass, []string{
 			"1 pass", w.path + " did not end after SIGTERM and was killed",
 		}, nil},
 	} {
@@ -204,10 +203,10 @@ func TestProgramByURL(t *testing.T) {
 		code      int
 		says      string
 	}{
-		"late":       {byURL("/mutate"), []string{"--late", "3s"}, exit.Pass, "1 pass"},
-		"not called": {strings.Replace(byURL("/mutate"), "calls: [", "calls: {exclude: [guard.example.com]} # ", 1), nil, exit.Fail, "no call of guard.example.com"},
-		"closes":     {byURL("/panic"), nil, exit.Fail, `failed calling webhook "guard.example.com"`},
-		"is down":    {byURL("/mutate"), []string{"--address", "127.0.0.1:0"}, exit.Infrastructure, "connection refused; PROGRAM must serve it; for a webhook that is down, use a fault in hooks"},
+		"late":       {byURL("/mutate"), []string{"--late", "3s"}, exitPass, "1 pass"},
+		"not called": {strings.Replace(byURL("/mutate"), "calls: [", "calls: {exclude: [guard.example.com]} # ", 1), nil, exitFail, "no call of guard.example.com"},
+		"closes":     {byURL("/panic"), nil, exitFail, `failed calling webhook "guard.example.com"`},
+		"is down":    {byURL("/mutate"), []string{"--address", "127.0.0.1:0"}, exitInfrastructure, "connection refused; PROGRAM must serve it; for a webhook that is down, use a fault in hooks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.writeScenario(t, test.scenario)
@@ -248,8 +247,8 @@ func TestKilledRunLeavesNoProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = process.Wait()
-			if code := process.ProcessState.ExitCode(); signal == os.Interrupt && code != exit.Interrupted {
-				t.Errorf("exit code %d, want %d\n%s", code, exit.Interrupted, said)
+			if code := process.ProcessState.ExitCode(); signal == os.Interrupt && code != exitInterrupted {
+				t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, said)
 			}
 			wantNoProcess(t, w.path, temporary)
 		})
@@ -270,7 +269,7 @@ func TestProgramUsage(t *testing.T) {
 		"scenario mine.server needs its own API server, but its webhook under test runs in the program": {server, "--", "sh"},
 	} {
 		t.Run(want, func(t *testing.T) {
-			execute(t.Context(), nil, append([]string{"run"}, args...)...).check(t, exit.Usage, want)
+			execute(t.Context(), nil, append([]string{"run"}, args...)...).check(t, exitUsage, want)
 		})
 	}
 }

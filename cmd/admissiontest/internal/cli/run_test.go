@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -107,26 +105,26 @@ func TestRunExitCodes(t *testing.T) {
 		target    fake
 		code      int
 	}{
-		"all pass":                     {[][2]string{{"MUST", "fine"}, {"SHOULD", "fine"}}, nil, fake{}, exit.Pass},
-		"a MUST fails":                 {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, nil, fake{}, exit.Fail},
-		"a SHOULD fails":               {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, nil, fake{}, exit.Pass},
-		"a SHOULD fails, strictly":     {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, exit.Fail},
-		"a MAY fails, strictly":        {[][2]string{{"MAY", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, exit.Pass},
-		"nothing passes":               {[][2]string{{"MAY", "refused"}}, []string{"--strict"}, fake{}, exit.Nothing},
-		"all are skipped":              {[][2]string{{"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, exit.Nothing},
-		"all are unsupported":          {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.18.3"}, exit.Inconclusive},
-		"a fake version":               {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.99.0"}, exit.Inconclusive},
-		"a version that is not one":    {[][2]string{{"SHOULD", "fine"}}, nil, fake{version: "fake"}, exit.Inconclusive},
-		"what fails is skipped":        {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, exit.Pass},
-		"what fails is of a level":     {[][2]string{{"MUST", "refused"}, {"SHOULD", "fine"}}, []string{"--level", "should"}, fake{}, exit.Pass},
-		"error":                        {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, exit.Infrastructure},
-		"inconclusive":                 {[][2]string{{"MUST", "undecided"}, {"MUST", "fine"}}, nil, fake{}, exit.Inconclusive},
-		"the fence times out":          {[][2]string{{"MUST", "fine"}}, nil, fake{waitErr: fmt.Errorf("fence: %w", framework.ErrTimeout)}, exit.Inconclusive},
-		"the server dies":              {[][2]string{{"MUST", "lost"}, {"MUST", "fine"}}, nil, fake{}, exit.Infrastructure},
-		"the server dies, all are MAY": {[][2]string{{"MAY", "lost"}}, nil, fake{}, exit.Infrastructure},
-		"no server":                    {[][2]string{{"MUST", "fine"}}, nil, fake{startErr: errors.New("no server")}, exit.Infrastructure},
-		"interrupted":                  {[][2]string{{"MUST", "interrupt"}, {"MUST", "fine"}}, nil, fake{}, exit.Interrupted},
-		"interrupted, all are MAY":     {[][2]string{{"MAY", "interrupt"}}, nil, fake{}, exit.Interrupted},
+		"all pass":                     {[][2]string{{"MUST", "fine"}, {"SHOULD", "fine"}}, nil, fake{}, exitPass},
+		"a MUST fails":                 {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, nil, fake{}, exitFail},
+		"a SHOULD fails":               {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, nil, fake{}, exitPass},
+		"a SHOULD fails, strictly":     {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, exitFail},
+		"a MAY fails, strictly":        {[][2]string{{"MAY", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, exitPass},
+		"nothing passes":               {[][2]string{{"MAY", "refused"}}, []string{"--strict"}, fake{}, exitNothing},
+		"all are skipped":              {[][2]string{{"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, exitNothing},
+		"all are unsupported":          {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.18.3"}, exitInconclusive},
+		"a fake version":               {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.99.0"}, exitInconclusive},
+		"a version that is not one":    {[][2]string{{"SHOULD", "fine"}}, nil, fake{version: "fake"}, exitInconclusive},
+		"what fails is skipped":        {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, exitPass},
+		"what fails is of a level":     {[][2]string{{"MUST", "refused"}, {"SHOULD", "fine"}}, []string{"--level", "should"}, fake{}, exitPass},
+		"error":                        {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, exitInfrastructure},
+		"inconclusive":                 {[][2]string{{"MUST", "undecided"}, {"MUST", "fine"}}, nil, fake{}, exitInconclusive},
+		"the fence times out":          {[][2]string{{"MUST", "fine"}}, nil, fake{waitErr: fmt.Errorf("fence: %w", framework.ErrTimeout)}, exitInconclusive},
+		"the server dies":              {[][2]string{{"MUST", "lost"}, {"MUST", "fine"}}, nil, fake{}, exitInfrastructure},
+		"the server dies, all are MAY": {[][2]string{{"MAY", "lost"}}, nil, fake{}, exitInfrastructure},
+		"no server":                    {[][2]string{{"MUST", "fine"}}, nil, fake{startErr: errors.New("no server")}, exitInfrastructure},
+		"interrupted":                  {[][2]string{{"MUST", "interrupt"}, {"MUST", "fine"}}, nil, fake{}, exitInterrupted},
+		"interrupted, all are MAY":     {[][2]string{{"MAY", "interrupt"}}, nil, fake{}, exitInterrupted},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -142,10 +140,10 @@ func TestRunExitCodes(t *testing.T) {
 			got := execute(ctx, &test.target, args...)
 			got.check(t, test.code)
 			r := checkReport(t, got, dir+"/out")
-			if incomplete := r.Incomplete != ""; incomplete != (test.target.dead || test.target.startErr != nil || test.code == exit.Interrupted) {
+			if incomplete := r.Incomplete != ""; incomplete != (test.target.dead || test.target.startErr != nil || test.code == exitInterrupted) {
 				t.Errorf("incomplete = %q", r.Incomplete)
 			}
-			if r.Interrupted != (test.code == exit.Interrupted) {
+			if r.Interrupted != (test.code == exitInterrupted) {
 				t.Errorf("interrupted = %t", r.Interrupted)
 			}
 			if !test.target.closed && test.target.startErr == nil {
@@ -190,9 +188,9 @@ func TestFailFast(t *testing.T) {
 		code  int
 		ended bool
 	}{
-		{[]string{"fine.yaml", "should.yaml"}, exit.Pass, false},
-		{[]string{"waits.yaml", "must.yaml"}, exit.Fail, true},
-		{[]string{"waits.yaml", "should.yaml", "--strict"}, exit.Fail, true},
+		{[]string{"fine.yaml", "should.yaml"}, exitPass, false},
+		{[]string{"waits.yaml", "must.yaml"}, exitFail, true},
+		{[]string{"waits.yaml", "should.yaml", "--strict"}, exitFail, true},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			args := []string{"run", "-o", "json", "--fail-fast", "--report", dir + "/out"}
@@ -212,16 +210,6 @@ func TestFailFast(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
-	f := &runFlags{patience: 3 * time.Second}
-	if options, _, err := f.options(); err != nil || options.Patience != f.patience {
-		t.Errorf("got %s, %v; want %s", options.Patience, err, f.patience)
-	}
-	if got := execute(t.Context(), &fake{}, "run", "--help"); !strings.Contains(got.stdout, "(default 45s)") {
-		t.Errorf("the default of the engine is not that of --patience:\n%s", got.stdout)
-	}
-}
-
 func TestRunOnTheConsole(t *testing.T) {
 	dir := write(t, map[string]string{
 		"a.yaml": scenarioFile("mine.fine", "MUST", "fine"),
@@ -229,7 +217,7 @@ func TestRunOnTheConsole(t *testing.T) {
 	})
 	t.Chdir(dir)
 	got := execute(t.Context(), &fake{}, "run", "./", "order", "--context", "a b")
-	got.check(t, exit.Fail, "fail  mine.refused  MUST: step 1", "4 of 4 done, 1 failed or not judged\n", "starting the API server")
+	got.check(t, exitFail, "fail  mine.refused  MUST: step 1", "4 of 4 done, 1 failed or not judged\n", "starting the API server")
 	for _, part := range []string{
 		"fail  mine.refused  MUST\n", "requirement  The requirement of mine.refused.", "source       https://example.com/mine.refused",
 		"rerun        admissiontest run b.yaml --context 'a b'\n", "4 scenarios: 3 pass, 1 fail", ": FAIL\n",
@@ -242,7 +230,7 @@ func TestRunOnTheConsole(t *testing.T) {
 		t.Error("standard output has colours, but it is not a terminal")
 	}
 	got = execute(t.Context(), &fake{}, "run", "-v", "--skip", "wire")
-	got.check(t, exit.Pass)
+	got.check(t, exitPass)
 	if !strings.Contains(got.stdout, "wire.tls-version: by --skip wire") {
 		t.Errorf("standard output lacks the reason of the skip:\n%s", got.stdout)
 	}
@@ -251,14 +239,14 @@ func TestRunOnTheConsole(t *testing.T) {
 // Without a target, standard output is empty.
 func TestRunWithoutTarget(t *testing.T) {
 	got := execute(t.Context(), &fake{startErr: errors.Join(errors.New("one"), errors.New("two"))}, "run")
-	got.check(t, exit.Infrastructure, "admissiontest: run scenarios: one\n  two\n")
+	got.check(t, exitInfrastructure, "admissiontest: run scenarios: one\n  two\n")
 	if got.stdout != "" {
 		t.Errorf("standard output = %q", got.stdout)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got = execute(ctx, &fake{startErr: context.Canceled}, "run")
-	got.check(t, exit.Interrupted, "admissiontest: interrupted\n")
+	got.check(t, exitInterrupted, "admissiontest: interrupted\n")
 }
 
 // If the server dies during a run, the report has the outcomes before that.
@@ -269,7 +257,7 @@ func TestLostServer(t *testing.T) {
 		"c.yaml": scenarioFile("mine.c", "MUST", "fine"),
 	})
 	got := execute(t.Context(), &fake{}, "run", dir+"/", "--parallel", "1")
-	got.check(t, exit.Infrastructure, "the API server is gone")
+	got.check(t, exitInfrastructure, "the API server is gone")
 	for _, part := range []string{"1 pass, 2 error\n", "error  2 not reached\n", "incomplete: the API server is gone", ": ERROR\n"} {
 		if !strings.Contains(got.stdout, part) {
 			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
@@ -280,20 +268,20 @@ func TestLostServer(t *testing.T) {
 func TestReportThatCannotBeWritten(t *testing.T) {
 	dir := write(t, map[string]string{"out/report.json/x": ""})
 	got := execute(t.Context(), &fake{}, "run", "order", "--report", dir+"/out")
-	got.check(t, exit.Infrastructure, "save report", "report.json")
+	got.check(t, exitInfrastructure, "save report", "report.json")
 }
 
 // If nothing could be judged, the run is not green, and the last line says so.
 func TestRunWithoutAPass(t *testing.T) {
 	dir := write(t, map[string]string{"a.yaml": strings.Replace(scenarioFile("mine.a", "MUST", "fine"), "1.20", "1.37", 1)})
 	got := execute(t.Context(), &fake{}, "run", dir)
-	got.check(t, exit.Nothing)
+	got.check(t, exitNothing)
 	if !strings.Contains(got.stdout, ": NOTHING JUDGED\n") {
 		t.Errorf("standard output:\n%s", got.stdout)
 	}
-	execute(t.Context(), &fake{}, "run", dir, "-o", "json").check(t, exit.Nothing, "nothing could be judged: 1 unsupported")
+	execute(t.Context(), &fake{}, "run", dir, "-o", "json").check(t, exitNothing, "nothing could be judged: 1 unsupported")
 	got = execute(t.Context(), &fake{version: "v1.99.0"}, "run", dir)
-	got.check(t, exit.Inconclusive)
+	got.check(t, exitInconclusive)
 	if !strings.Contains(got.stdout, `the server reports the version "v1.99.0"`) || !strings.Contains(got.stdout, ": INCONCLUSIVE\n") {
 		t.Errorf("standard output:\n%s", got.stdout)
 	}

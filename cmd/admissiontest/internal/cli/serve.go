@@ -6,15 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	f := &flags.Assets{}
+	f := &assetFlags{}
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Start an API server for your own programs and for runs",
@@ -30,18 +28,18 @@ scenarios that need these are unsupported.`,
   admissiontest run --kubeconfig kubeconfig my-scenarios/`,
 		Args: noArguments,
 	}
-	command.RunE = a.action(func(ctx context.Context, _ []string) error { return a.serve(ctx, f, command) })
-	f.Add(command)
-	f.Plugins.Add(command)
+	command.RunE = a.action(func(ctx context.Context, _ []string) error { return a.serve(ctx, f) })
+	f.add(command)
+	f.plugins.add(command)
 	return command
 }
 
 // serve implements the command serve.
-func (a *app) serve(ctx context.Context, f *flags.Assets, command *cobra.Command) (err error) {
-	if flags.Given(command, "plugin") != "" && flags.Given(command, "assets-dir") != "" {
-		return exit.Usagef("--plugin cannot be combined with --assets-dir, whose kube-apiserver is built already")
+func (a *app) serve(ctx context.Context, f *assetFlags) (err error) {
+	if f.dir != "" && len(f.plugins) > 0 {
+		return usagef("--plugin cannot be combined with %s", builtAlready)
 	}
-	binaries, err := binaries.Ensure(ctx, f.Options(a.note))
+	binaries, err := binaries.Ensure(ctx, f.options(a.note))
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // Interruptible returns a context that is cancelled by the first SIGINT, SIGTERM or SIGHUP,
@@ -35,7 +33,7 @@ func Interruptible(parent context.Context, stderr io.Writer) (context.Context, f
 		cancel()
 		select {
 		case <-signals:
-			os.Exit(exit.Interrupted)
+			os.Exit(exitInterrupted)
 		case <-done:
 		}
 	}()

@@ -21,7 +21,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
@@ -94,8 +93,8 @@ func (s *scene) interrupt(t *testing.T, c interruptedCommand, signal syscall.Sig
 		_ = process.Process.Signal(syscall.SIGQUIT)
 		err = fmt.Errorf("not after 10 s: %w", <-ended)
 	}
-	if code := process.ProcessState.ExitCode(); code != exit.Interrupted || time.Since(began) > 3*time.Second {
-		t.Errorf("it ended with %v after %s, want exit code %d within two seconds; it printed %s", err, time.Since(began), exit.Interrupted, said)
+	if code := process.ProcessState.ExitCode(); code != exitInterrupted || time.Since(began) > 3*time.Second {
+		t.Errorf("it ended with %v after %s, want exit code %d within two seconds; it printed %s", err, time.Since(began), exitInterrupted, said)
 	}
 	if left, _ := os.ReadDir(temporary); len(left) > 0 {
 		t.Errorf("temporary files are left: %v", left)
@@ -189,7 +188,7 @@ func (s *scene) servers(t *testing.T, commands map[string]interruptedCommand) {
 	hang := filepath.Join(s.dir, "login")
 	writeFile(t, hang, "#!/bin/sh\necho $$ >>"+s.hung+"\nexec sleep 1000\n", 0o700)
 	exec := "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: " + hang + "}}"
-	for _, path := range []string{"/version", "/api", "/apis", "/apis/g7.example.com/v1", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", "/api/v1/namespaces", "/api/v1/configmaps", "login"} {
+	for _, path := range []string{"/version", "/api", "/apis", "/apis/g7.example.com/v1", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "/api/v1/namespaces", "/api/v1/configmaps", "login"} {
 		asked := make(chan struct{}, 1)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == path {
@@ -297,8 +296,8 @@ func TestInterruptedInput(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = process.Process.Signal(syscall.SIGTERM)
-			if err := process.Wait(); process.ProcessState.ExitCode() != exit.Interrupted {
-				t.Errorf("%v: %v, want exit code %d; it printed %s", args, err, exit.Interrupted, said)
+			if err := process.Wait(); process.ProcessState.ExitCode() != exitInterrupted {
+				t.Errorf("%v: %v, want exit code %d; it printed %s", args, err, exitInterrupted, said)
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
@@ -33,13 +32,13 @@ func (i versionInfo) String() string {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	var out flags.Output
+	var out outputFlag
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of admissiontest",
 		Args:  noArguments,
 		RunE: a.action(noContext(func() error {
-			asJSON, err := out.JSON()
+			asJSON, err := out.json()
 			if err != nil {
 				return err
 			}
@@ -51,7 +50,7 @@ func (a *app) versionCommand() *cobra.Command {
 			return err
 		})),
 	}
-	out.Add(command)
+	out.add(command)
 	return command
 }
 

@@ -12,10 +12,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -33,8 +32,7 @@ type watchLoop struct {
 	flags *runFlags
 	args  []string
 	files watchedFiles
-	// provider is made again when a plugin has changed. Nil means that it must be made. Envtest is the same, if
-	// it starts API servers on this machine.
+	// provider is made again when a plugin has changed. Nil means that it must be made.
 	provider target.Provider
 	// opened are the files that scenarios were read from.
 	opened map[string]bool
@@ -49,7 +47,7 @@ type watchLoop struct {
 
 // watch implements run --watch.
 func (a *app) watch(ctx context.Context, f *runFlags, args []string) error {
-	w := &watchLoop{app: a, flags: f, args: args, pending: map[string]bool{}, due: map[string]bool{}, code: exit.Interrupted}
+	w := &watchLoop{app: a, flags: f, args: args, pending: map[string]bool{}, due: map[string]bool{}, code: exitInterrupted}
 	if err := w.check(); err != nil {
 		return err
 	}
@@ -73,23 +71,23 @@ func (a *app) watch(ctx context.Context, f *runFlags, args []string) error {
 // check returns a usage error for flags that do not fit --watch.
 func (w *watchLoop) check() error {
 	f := w.flags
-	asJSON, err := f.output.JSON()
+	asJSON, err := f.output.json()
 	switch {
 	case err != nil:
 		return err
 	case asJSON:
-		return exit.Usagef("--watch cannot be combined with --output json, which prints one document for a single run")
-	case f.shard.Value != "":
-		return exit.Usagef("--watch cannot be combined with --shard: each run selects the scenarios that changed")
+		return usagef("--watch cannot be combined with --output json, which prints one document for a single run")
+	case f.shard != "":
+		return usagef("--watch cannot be combined with --shard: each run selects the scenarios that changed")
 	case slices.Contains(w.args, "-"):
-		return exit.Usagef("--watch cannot be combined with -, because standard input can be read only once")
-	case f.target.CreatesCluster():
-		return exit.Usagef("--watch with --target kind would create a cluster for each run; add --kind-cluster NAME to use an existing one")
+		return usagef("--watch cannot be combined with -, because standard input can be read only once")
+	case f.target.name == framework.TargetKind:
+		return usagef("--watch with --target kind would create a cluster for each run; create one, and use its kubeconfig")
 	case f.reportDir != "" && slices.ContainsFunc(w.args, func(arg string) bool { return absolute(arg) == absolute(f.reportDir) }):
-		return exit.Usagef("--report %s is a folder of scenarios, which is watched; want another folder", f.reportDir)
+		return usagef("--report %s is a folder of scenarios, which is watched; want another folder", f.reportDir)
 	}
 	if set := w.set(); len(set.files)+len(set.folders) == 0 {
-		return exit.Usagef("--watch: there is nothing to watch; want a FILE or DIR of scenarios, --plugin, --install, or a PROGRAM")
+		return usagef("--watch: there is nothing to watch; want a FILE or DIR of scenarios, --plugin, --install, or a PROGRAM")
 	}
 	return nil
 }
@@ -99,7 +97,7 @@ func (w *watchLoop) round(ctx context.Context) {
 	f := *w.flags
 	opened := opened{paths: map[string]bool{}}
 	w.watchFiles(ctx)
-	p, err := untilInterrupted(ctx, func() (plan, error) { return w.plan(&f, w.args, opened.add) })
+	_, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, w.plan(&f, w.args, opened.add) })
 	if ctx.Err() != nil {
 		return
 	}
@@ -111,17 +109,17 @@ func (w *watchLoop) round(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		exit.Print(w.Stderr, err)
-		w.code = exit.Code(err)
+		printError(w.Stderr, err)
+		w.code = codeOf(err)
 		for _, problem := range scenario.Errors(err) { // the scenarios of this file run when it can be read again
 			w.pending[absolute(problem.File)] = true
 		}
 		return
 	}
-	if p.options.Scenarios = w.choose(p.options.Scenarios); len(p.options.Scenarios) == 0 {
+	if f.run.Scenarios = w.choose(f.run.Scenarios); len(f.run.Scenarios) == 0 {
 		return
 	}
-	err = w.execute(ctx, &f, p, func() (display, target.Provider) {
+	err = w.execute(ctx, &f, func() (display, target.Provider) {
 		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
 	})
 	if !wasInterrupted(ctx, err) {
@@ -142,12 +140,12 @@ func wasInterrupted(ctx context.Context, err error) bool {
 
 // ran records how a run ended, and prints its error.
 func (w *watchLoop) ran(err error) {
-	w.code = exit.Code(err)
+	w.code = codeOf(err)
 	switch w.code {
-	case exit.Pass, exit.Fail, exit.Nothing:
+	case exitPass, exitFail, exitNothing:
 		clear(w.due)
 	}
-	exit.Print(w.Stderr, err)
+	printError(w.Stderr, err)
 }
 
 // choose returns the scenarios to run, and records the content of all scenarios.
@@ -217,7 +215,7 @@ func (w *watchLoop) targets() target.Provider {
 		return w.app.provider
 	}
 	if w.provider == nil {
-		w.provider = w.flags.target.Provider(w.note, "", nil)
+		w.provider = w.flags.target.provider(w.note, "", nil)
 	}
 	return w.provider
 }
@@ -232,8 +230,8 @@ func (w *watchLoop) set() fileSet {
 			set.files = append(set.files, absolute(path))
 		}
 	}
-	_, paths := flags.SortArguments(w.args, nil)
-	for _, path := range slices.Concat(paths, w.flags.install.Paths) {
+	_, paths := sortArguments(w.args, nil)
+	for _, path := range slices.Concat(paths, w.flags.install) {
 		add(path, ".yaml", ".yml", ".json")
 	}
 	for _, path := range w.pluginFolders() {
@@ -259,7 +257,7 @@ func (w *watchLoop) forAll(path string) bool {
 		w.provider = nil
 		return true
 	}
-	return slices.ContainsFunc(w.flags.install.Paths, within) || resolved(path) == resolved(w.programFile())
+	return slices.ContainsFunc(w.flags.install, within) || resolved(path) == resolved(w.programFile())
 }
 
 // goExtensions returns the extensions of the files of a plugin. Other files in the folder of a
@@ -269,8 +267,8 @@ func goExtensions() []string { return []string{".go", ".mod", ".sum", ".s", ".h"
 // pluginFolders returns the folders that --plugin names.
 func (w *watchLoop) pluginFolders() []string {
 	var folders []string
-	for _, one := range w.flags.target.Assets.Plugins {
-		if flags.LooksLikePath(one.Package) {
+	for _, one := range w.flags.target.assets.plugins {
+		if looksLikePath(one.Package) {
 			if info, err := os.Stat(one.Package); err == nil && info.IsDir() {
 				folders = append(folders, one.Package)
 			}
@@ -284,7 +282,7 @@ func (w *watchLoop) programFile() string {
 	if len(w.flags.program.Command) == 0 {
 		return ""
 	}
-	path, err := program.Find(w.flags.program.Command[0])
+	path, err := processes.FindProgram(w.flags.program.Command[0])
 	if err != nil {
 		return w.flags.program.Command[0]
 	}
@@ -334,9 +332,6 @@ func (*verdicts) Stage(string) {}
 
 // Line prints a line.
 func (v *verdicts) Line(text string) { v.note(text) }
-
-// Close does nothing.
-func (*verdicts) Close() {}
 
 // Done prints an outcome.
 func (v *verdicts) Done(outcome report.Outcome) {

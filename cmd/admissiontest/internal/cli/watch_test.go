@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
@@ -30,7 +29,7 @@ func (w *interrupting) Write(p []byte) (int, error) {
 // the first run leaves no result.
 func TestWatchInterrupted(t *testing.T) {
 	dir := write(t, map[string]string{"passes.yaml": scenarioFile("mine.passes", "MUST", "x"), "fails.yaml": scenarioFile("mine.fails", "MUST", "refused"), "interrupts.yaml": scenarioFile("mine.interrupts", "MUST", "interrupt")})
-	for name, want := range map[string]int{"passes": exit.Pass, "fails": exit.Fail, "interrupts": exit.Interrupted} {
+	for name, want := range map[string]int{"passes": exitPass, "fails": exitFail, "interrupts": exitInterrupted} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -55,7 +54,7 @@ func TestWatchNamesChangedFiles(t *testing.T) {
 		t.Run(fmt.Sprintf("%d pending", len(pending)), func(t *testing.T) {
 			var printed bytes.Buffer
 			w := &watchLoop{app: &app{Process: Process{Stderr: &printed}}, flags: &runFlags{}, pending: pending, due: map[string]bool{}}
-			w.flags.install.Paths = []string{dir}
+			w.flags.install = []string{dir}
 			w.choose([]scenario.Scenario{{}})
 			if printed.String() != want {
 				t.Errorf("printed %q, want %q", printed.String(), want)

@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/doctor"
 	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -19,12 +17,12 @@ import (
 
 // whyOptions are the flags of why.
 type whyOptions struct {
-	cluster        flags.Cluster
+	cluster        clusterFlags
 	live           bool
 	configurations []string
 	old, version   string
 	question       doctor.Question
-	out            flags.Output
+	out            outputFlag
 }
 
 func (a *app) whyCommand() *cobra.Command {
@@ -47,11 +45,11 @@ CustomResourceDefinitions around them, come from a cluster (--kubeconfig), from 
 		},
 	}
 	command.RunE = a.reading(func(ctx context.Context, args []string) error {
-		o.live = flags.Given(command, "kubeconfig", "context") != ""
+		o.live = givenFlags(command, "kubeconfig", "context") != ""
 		return a.why(ctx, args[0], o)
 	})
-	o.cluster.Add(command)
-	o.out.Add(command)
+	o.cluster.add(command)
+	o.out.add(command)
 	set := command.Flags()
 	set.StringSliceVar(&o.configurations, "configurations", nil, "files or folders with configurations, policies and bindings")
 	set.StringVar(&o.question.Operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default: CREATE, or what the subresource has)")
@@ -60,12 +58,12 @@ CustomResourceDefinitions around them, come from a cluster (--kubeconfig), from 
 	set.StringSliceVar(&o.question.User.Groups, "as-group", nil, "groups of the user")
 	set.StringVar(&o.old, "old", "", "file with the stored object of an update (default: the same object)")
 	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
-	flags.Complete(command, "operation", "CREATE", "UPDATE", "DELETE", "CONNECT")
+	completeWith(command, "operation", "CREATE", "UPDATE", "DELETE", "CONNECT")
 	return command
 }
 
 func (a *app) why(ctx context.Context, file string, o whyOptions) error {
-	asJSON, err := o.out.JSON()
+	asJSON, err := o.out.json()
 	if err != nil {
 		return err
 	}
@@ -73,13 +71,13 @@ func (a *app) why(ctx context.Context, file string, o whyOptions) error {
 	known := []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
 	switch q.Operation = strings.ToUpper(q.Operation); {
 	case q.Operation != "" && !slices.Contains(known, q.Operation):
-		return exit.Usagef("--operation %q: want %s%s", q.Operation, strings.Join(known, ", "), suggest.DidYouMean(q.Operation, known))
+		return usagef("--operation %q: want %s%s", q.Operation, strings.Join(known, ", "), suggest.DidYouMean(q.Operation, known))
 	case len(o.configurations) == 0 && !o.live:
-		return exit.Usagef("no webhooks and policies to ask: give --configurations or --kubeconfig")
+		return usagef("no webhooks and policies to ask: give --configurations or --kubeconfig")
 	case o.old != "" && q.Operation != "UPDATE":
-		return exit.Usagef("--old needs --operation UPDATE: other requests have no stored object beside the new one")
+		return usagef("--old needs --operation UPDATE: other requests have no stored object beside the new one")
 	case len(q.User.Groups) > 0 && q.User.Name == "":
-		return exit.Usagef("--as-group needs --as")
+		return usagef("--as-group needs --as")
 	}
 	var input doctor.Input
 	if input.Minor, err = minorOf(o.version); err != nil {
@@ -102,7 +100,7 @@ func (a *app) why(ctx context.Context, file string, o whyOptions) error {
 		input.Manifests, given = project.Manifests, project.Objects()
 	}
 	if o.live {
-		config, err := o.cluster.Provider(nil).Connect(ctx)
+		config, err := o.cluster.provider(nil).Connect(ctx)
 		if err != nil {
 			return err
 		}
@@ -111,13 +109,13 @@ func (a *app) why(ctx context.Context, file string, o whyOptions) error {
 		}
 		for kind, reason := range input.Cluster.Missing {
 			if strings.HasSuffix(kind, ".admissionregistration.k8s.io") {
-				return exit.New(exit.Infrastructure, errors.New(reason))
+				return withCode(exitInfrastructure, errors.New(reason))
 			}
 		}
 	}
 	answer, err := doctor.Why(ctx, input, o.question)
 	if err != nil {
-		return exit.New(exit.Usage, err)
+		return withCode(exitUsage, err)
 	}
 	if asJSON {
 		return writeJSON(a.Stdout, answer)
@@ -133,7 +131,7 @@ func onlyObject(file string) (map[string]any, error) {
 		return nil, err
 	}
 	if len(project.Manifests) != 1 {
-		return nil, exit.Usagef("%s has %d objects; want the one of the request", file, len(project.Manifests))
+		return nil, usagef("%s has %d objects; want the one of the request", file, len(project.Manifests))
 	}
 	return project.Manifests[0].Object, nil
 }
@@ -145,7 +143,7 @@ func minorOf(version string) (int, error) {
 	}
 	var minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "1.%d", &minor); err != nil || minor < 1 {
-		return 0, exit.Usagef("--k8s-version %q: want a version like 1.37", version)
+		return 0, usagef("--k8s-version %q: want a version like 1.37", version)
 	}
 	return minor, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/rule"
 )
 
@@ -13,7 +13,7 @@ import (
 func GoroutinesLeft(ctx context.Context, limit time.Duration, running func() []string) []string {
 	ctx, _, cancel := rule.WithLimit(ctx, limit)
 	defer cancel()
-	return goroutines.WaitUntilGone(ctx, running)
+	return processes.WaitUntilGone(ctx, running)
 }
 
 // Poll calls done until it returns true. It returns false if that takes longer than the

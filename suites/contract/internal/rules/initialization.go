@@ -8,7 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
@@ -108,7 +108,7 @@ func checkValidateInitialization(t *check.T) {
 		t.Unsupported("the plugin has no ValidateInitialization")
 	}
 	t.Reached()
-	started := goroutines.NewLabel()
+	started := processes.NewLabel()
 	started.Do(func() {
 		for n := range times {
 			if err, thrown, _ := check.ValidateInitialization(h.Plugin()); err != nil || thrown != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
@@ -37,7 +37,7 @@ func instanceRules() []check.Rule {
 func checkInstances(t *check.T) {
 	t.RequirePlugin()
 	_ = t.NewPlugin() // so goroutines that start only once in a process run already
-	started := goroutines.NewLabel()
+	started := processes.NewLabel()
 	started.Do(func() { _ = t.NewPlugin() })
 	if left := check.GoroutinesLeft(t.Context(), moment, started.Running); len(left) > 0 {
 		t.Errorf("the factory started goroutines, which cannot be stopped:\n%s\nwant: the plugin starts them in SetDrainedNotification", strings.Join(left, "\n"))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
-	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // Abandon sends a request to the handler, and gives up after a time. Early is whether the handler answered before. Left
@@ -13,7 +13,7 @@ import (
 func (t *T) Abandon(r reach.Request, after, limit time.Duration) (early bool, left []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	label, done := goroutines.NewLabel(), make(chan struct{})
+	label, done := processes.NewLabel(), make(chan struct{})
 	label.Do(func() {
 		go func() {
 			defer close(done)

@@ -19,14 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
 
-	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // The placeholders in the arguments of Subject.Process.
 const (
 	portPlaceholder    = "{port}"
-	certDirPlaceholder = program.CertDirPlaceholder
+	certDirPlaceholder = processes.CertDirPlaceholder
 )
 
 // startLimit is how long a program may take until it answers.
@@ -34,7 +34,7 @@ const startLimit = 20 * time.Second
 
 // Process is a running program of the Subject, which only the rule that started it calls.
 type Process struct {
-	program *program.Program
+	program *processes.Program
 	address string
 	path    string
 	certDir string
@@ -61,7 +61,7 @@ func (t *T) StartProcess(c Case) (*Process, error) {
 	for i, argument := range t.Process {
 		command[i] = strings.NewReplacer(portPlaceholder, port, certDirPlaceholder, certDir).Replace(argument)
 	}
-	p.program, err = program.Start(program.Options{Command: command, Ended: func(err error) { p.ended <- err }})
+	p.program, err = processes.StartProgram(processes.ProgramOptions{Command: command, Ended: func(err error) { p.ended <- err }})
 	if err != nil {
 		return nil, err
 	}
