@@ -37,7 +37,7 @@ func (s Step) culprits(trace framework.Trace, findings []reach.Finding, options 
 		if !ofObject || s.Expect == nil {
 			continue
 		}
-		if one := s.ofField(path, trace, findings, options); one.text != "" {
+		if one := s.ofField(path, trace, findings); one.text != "" {
 			found = append(found, one)
 		}
 	}
@@ -45,7 +45,7 @@ func (s Step) culprits(trace framework.Trace, findings []reach.Finding, options 
 }
 
 // ofField returns what last changed a field of the object: a patch of a webhook, or a plugin.
-func (s Step) ofField(path string, trace framework.Trace, findings []reach.Finding, options Options) culprit {
+func (s Step) ofField(path string, trace framework.Trace, findings []reach.Finding) culprit {
 	pointer := pointerOf(path)
 	for i := len(trace) - 1; i >= 0 && pointer != ""; i-- {
 		call := &trace[i]
@@ -204,7 +204,7 @@ func (s Step) ofPatch(trace framework.Trace) []culprit {
 func (s Step) ofInvalid(causes []metav1.StatusCause, trace framework.Trace, options Options) []culprit {
 	var found []culprit
 	for _, cause := range causes {
-		if one := s.ofField(cause.Field, trace, nil, options); one.call != nil {
+		if one := s.ofField(cause.Field, trace, nil); one.call != nil {
 			found = append(found, one)
 		}
 	}
