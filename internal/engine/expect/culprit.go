@@ -24,12 +24,12 @@ type culprit struct {
 }
 
 // culprits returns what made the expectations of a step fail, as far as the calls show it.
-func (s Step) culprits(trace framework.Trace, findings []reach.Finding, options Options) []culprit {
+func (s Step) culprits(trace framework.Trace, findings []reach.Finding) []culprit {
 	if s.Request == nil || len(s.Mismatches) == 0 {
 		return nil
 	}
 	if !s.Result.Allowed() {
-		return s.ofRefusal(trace, options)
+		return s.ofRefusal(trace)
 	}
 	var found []culprit
 	for _, m := range s.Mismatches {
@@ -146,7 +146,7 @@ func callsWebhooks(plugin string) bool {
 }
 
 // ofRefusal returns what refused the request, or what made the object that the API server refused.
-func (s Step) ofRefusal(trace framework.Trace, options Options) []culprit {
+func (s Step) ofRefusal(trace framework.Trace) []culprit {
 	status := s.Result.Status
 	for i := range trace {
 		if p := trace[i].Plugin; p != nil && p.Refused != nil && !callsWebhooks(p.Name) && !strings.HasSuffix(p.Name, "AdmissionPolicy") {
@@ -171,7 +171,7 @@ func (s Step) ofRefusal(trace framework.Trace, options Options) []culprit {
 	case status.Code == http.StatusInternalServerError:
 		return s.ofPatch(trace)
 	case status.Code == http.StatusUnprocessableEntity && status.Details != nil:
-		return s.ofInvalid(status.Details.Causes, trace, options)
+		return s.ofInvalid(status.Details.Causes, trace)
 	default:
 		return nil
 	}
@@ -201,7 +201,7 @@ func (s Step) ofPatch(trace framework.Trace) []culprit {
 
 // ofInvalid returns the changes of the fields that the API server finds invalid. Fields that are as the
 // client sent them have none.
-func (s Step) ofInvalid(causes []metav1.StatusCause, trace framework.Trace, options Options) []culprit {
+func (s Step) ofInvalid(causes []metav1.StatusCause, trace framework.Trace) []culprit {
 	var found []culprit
 	for _, cause := range causes {
 		if one := s.ofField(cause.Field, trace, nil); one.call != nil {

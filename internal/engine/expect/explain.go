@@ -69,7 +69,7 @@ func Of(s Step, options Options) *report.Evidence {
 	}
 	findings, err := s.findings(options)
 	evidence.RefusedBy, evidence.Decisions = s.refusedBy(options), s.decisions(findings, err, options)
-	for _, one := range s.culprits(trace, findings, options) {
+	for _, one := range s.culprits(trace, findings) {
 		if one.text != "" {
 			evidence.Causes = append(evidence.Causes, one.text)
 		}
