@@ -163,13 +163,13 @@ func TestKindTransports(t *testing.T) {
 			if r.Target.Kind != framework.TargetKind || r.Target.Transport != want {
 				t.Errorf("target = %+v; want kind, by %s", r.Target, want)
 			}
-			for _, outcome := range r.Outcomes {
-				if outcome.Verdict != framework.Pass {
+			for _, outcome := range r.Outcomes { // lane B is unsupported on a cluster that outlives the run
+				if outcome.Verdict != framework.Pass && outcome.Verdict != framework.Unsupported {
 					t.Errorf("%s: %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
 				}
 			}
-			if len(r.Outcomes) < 10 {
-				t.Errorf("%d outcomes; want all of %d", len(r.Outcomes), len(few))
+			if passed := r.Summary.Pass; passed < 10 {
+				t.Errorf("%d of %d scenarios passed; want at least 10", passed, len(few))
 			}
 			left, err := apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{})
 			if err != nil || len(left) > 0 {
@@ -200,7 +200,7 @@ func TestKindTransports(t *testing.T) {
 		if got := opened.Info().Transport; got != framework.TransportURL {
 			t.Errorf("transport = %q; want url", got)
 		}
-		if text := strings.Join(progress, "\n"); !strings.Contains(text, "trying url again: ") || !strings.Contains(text, "registry.invalid/none:1 cannot be pulled") {
+		if text := strings.Join(progress, "\n"); !strings.Contains(text, "trying url again: ") || !strings.Contains(text, "cannot start image registry.invalid/none:1: ") {
 			t.Errorf("progress %q; want why it is url", progress)
 		}
 		if err := opened.Close(t.Context()); err != nil {
