@@ -193,7 +193,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		return err
 	}
 	return a.execute(ctx, f, func() (display, target.Provider) {
-		return f.targets(a, newDisplay(a.Stderr, len(scenario.Cases(f.run.Scenarios))))
+		return f.targets(a, newDisplay(a.Stderr, len(scenario.Cases(f.run.Scenarios)), a.terminal(a.Stderr)))
 	})
 }
 
@@ -303,6 +303,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, show func() (display, ta
 		options.Progress.Stage("running the cases with changed policies")
 		result.Mutants, runErr = policymutants.Mutate(running, options, policymutants.MutateOptions{Most: f.mutants, Seed: 1, Before: result})
 	}
+	shown.Close()
 	result.Timing.Total = time.Since(began).Seconds()
 	result.Implementation, result.FailOnUnsupported, result.Strict = f.about.Implementation, f.about.FailOnUnsupported, f.about.Strict
 	result.Environment, result.Shard = thisEnvironment(began), f.about.Shard

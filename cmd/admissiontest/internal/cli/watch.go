@@ -333,6 +333,9 @@ func (*verdicts) Stage(string) {}
 // Line prints a line.
 func (v *verdicts) Line(text string) { v.note(text) }
 
+// Close does nothing.
+func (*verdicts) Close() {}
+
 // Done prints an outcome.
 func (v *verdicts) Done(outcome report.Outcome) {
 	if outcome.NotReached {
