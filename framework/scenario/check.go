@@ -33,8 +33,8 @@ type checker struct {
 }
 
 // checkScenario checks a scenario that was decoded.
-func (d *decoder) checkScenario(one *Scenario, options LoadOptions) {
-	c := &checker{decoder: d, scenario: one, root: one.origin.root, options: options, underTest: map[string]bool{}, ids: map[string]int{}}
+func (d *decoder) checkScenario(one *Scenario, root *document.Node, options LoadOptions) {
+	c := &checker{decoder: d, scenario: one, root: root, options: options, underTest: map[string]bool{}, ids: map[string]int{}}
 	c.compare()
 	c.gatherWebhooks()
 	for _, set := range d.Set {
@@ -115,8 +115,7 @@ func (c *checker) fails(spec *Spec, set *document.Decoded) {
 // gatherWebhooks notes the webhooks of every configuration in a scenario: given,
 // installed, or written by a step.
 func (c *checker) gatherWebhooks() {
-	spec := c.root.Get("spec")
-	for _, manifest := range slices.Concat(c.scenario.origin.given, spec.List("given")) {
+	for _, manifest := range c.scenario.origin.given {
 		c.gather(manifest, true)
 	}
 	for _, set := range c.Set {

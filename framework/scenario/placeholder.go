@@ -35,6 +35,7 @@ func placeholdersIn(text string) []string {
 // value itself if the type allows it. The error names the first unknown placeholder.
 func Replace[T any](value T, values func(name string) (any, bool)) (T, error) {
 	r := &replacement{values: values}
+	r.text = r.replaced
 	copied := r.copy(reflect.ValueOf(&value).Elem())
 	if r.unknown != "" {
 		var zero T
@@ -44,8 +45,18 @@ func Replace[T any](value T, values func(name string) (any, bool)) (T, error) {
 	return out, nil
 }
 
-// replacement is one call of Replace.
+// withStrings returns a deep copy of a value in which each string, keys of maps included, is changed.
+func withStrings[T any](value T, change func(string) string) T {
+	r := &replacement{text: change}
+	out, _ := r.copy(reflect.ValueOf(&value).Elem()).Interface().(T)
+	return out
+}
+
+// replacement is one call of Replace or withStrings.
 type replacement struct {
+	// text returns what a string becomes.
+	text func(string) string
+	// values has the values of placeholders, or is nil if a string never becomes another value.
 	values func(name string) (any, bool)
 	// unknown is the first name without a value.
 	unknown string
@@ -102,7 +113,7 @@ func (r *replacement) copyInterface(v reflect.Value) reflect.Value {
 	if v.IsNil() {
 		return v
 	}
-	if text, ok := v.Interface().(string); ok {
+	if text, ok := v.Interface().(string); ok && r.values != nil {
 		if match := placeholderPattern.FindStringSubmatch(text); match != nil && match[0] == text && !strings.HasPrefix(text, literalMark) {
 			if value, ok := r.values(match[1]); ok {
 				out := reflect.New(v.Type()).Elem()
@@ -118,7 +129,8 @@ func (r *replacement) copyInterface(v reflect.Value) reflect.Value {
 	return out
 }
 
-func (r *replacement) text(text string) string {
+// replaced returns a string with its placeholders replaced.
+func (r *replacement) replaced(text string) string {
 	if !strings.Contains(text, "$(") {
 		return text
 	}

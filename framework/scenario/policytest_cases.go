@@ -24,8 +24,8 @@ type policyRequest struct {
 	// object is what is sent or, for a DELETE, what exists. Old is nil except for an UPDATE.
 	object, old *fileManifest
 	step        Step
-	// sent is the path of the object in step, for positions: "create".
-	sent []string
+	// sent is the path of the object in step, for positions: "create" or "patch.merge".
+	sent string
 	// mutated is the manifest that the object in the response must match. It can be nil.
 	mutated *document.Node
 }
@@ -101,13 +101,13 @@ func (r *policyRequest) compose() Step {
 	}
 	switch r.operation {
 	case operationUpdate:
-		r.sent = []string{"patch", "merge"}
+		r.sent = "patch.merge"
 		return Step{Patch: &Patch{ObjectReference: reference, Merge: object.MergePatch(r.old.prepared, manifest)}}
 	case operationDelete:
-		r.sent = []string{"delete"}
+		r.sent = "delete"
 		return Step{Delete: &Delete{ObjectReference: reference}}
 	default:
-		r.sent = []string{"create"}
+		r.sent = "create"
 		return Step{Create: manifest}
 	}
 }
@@ -260,7 +260,7 @@ func (p *policyTable) scenarios() []Scenario {
 		one.Existing = len(set.order)
 		one.Spec.Exclusive = set.requests[0].ofConfiguration()
 		one.Line, one.Column = p.root.Line, p.root.Column
-		one.origin = &origin{root: document.Map("spec", p.root, p.root), given: sources}
+		one.origin = &origin{spec: p.root, given: sources}
 		for _, request := range set.requests {
 			name := p.name + "." + request.name
 			if taken[request.name]++; taken[request.name] > 1 {
@@ -271,7 +271,7 @@ func (p *policyTable) scenarios() []Scenario {
 				c.Needs = []string{"audit"}
 			}
 			c.Lines = slices.Repeat([]int{request.at.Line}, len(c.When))
-			c.origin = request.origin(sources, len(prepare))
+			c.origin = &origin{spec: request.at, given: sources, others: request.spots(len(prepare))}
 			one.Cases = append(one.Cases, c)
 		}
 		slices.SortFunc(one.Cases, func(a, b Case) int { return cmp.Compare(a.Name, b.Name) })
@@ -284,17 +284,22 @@ func (p *policyTable) scenarios() []Scenario {
 	return out
 }
 
-// origin returns the positions in the files. Before is the number of steps before the request.
-func (r *policyRequest) origin(given []*document.Node, before int) *origin {
-	step := r.object.Node
-	for _, name := range slices.Backward(r.sent) {
-		step = document.Map(name, step, r.at)
-	}
+// spots returns where the manifests of a request are, by their paths in a case. Before is the number of steps before the request.
+func (r *policyRequest) spots(before int) map[string]spot {
+	step := fmt.Sprintf("when[%d].", before)
+	found := map[string]spot{step + r.sent: r.spot(r.object.Node)}
 	if r.mutated != nil {
-		step.Fields = append(step.Fields, document.Map("then", document.Map("object", r.mutated, r.at), r.at).Fields...)
+		found[step+"then.object"] = r.spot(r.mutated)
 	}
-	when := document.ListOf(slices.Repeat([]*document.Node{step}, before+1)...)
-	return &origin{root: document.Map("spec", document.Map("when", when, r.at), r.at), given: given}
+	return found
+}
+
+// spot returns where a manifest begins: at the case, unless it is in another file.
+func (r *policyRequest) spot(manifest *document.Node) spot {
+	if manifest.File() != r.at.File() {
+		return spot{manifest, manifest}
+	}
+	return spot{manifest, r.at}
 }
 
 // givenOf returns what is installed for a set of requests: the policies and what they need, and objects

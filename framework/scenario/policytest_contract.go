@@ -208,11 +208,10 @@ var namespaceOfTest = regexp.MustCompile(`([^$]|^)\$\(namespace\.([^)]*)\)`)
 
 // contractManifest returns a prepared manifest without placeholders.
 func (p *policyTable) contractManifest(m fileManifest) ContractManifest {
-	object, _ := withoutPlaceholders(m.prepared).(map[string]any)
-	return ContractManifest{object, m.Node.File(), m.Line}
+	return ContractManifest{withoutPlaceholders(m.prepared), m.Node.File(), m.Line}
 }
 
-func withoutPlaceholders(value any) any {
+func withoutPlaceholders(value map[string]any) map[string]any {
 	return withStrings(value, func(text string) string {
 		return strings.ReplaceAll(namespaceOfTest.ReplaceAllString(text, "$1$2"), "$$(", "$(")
 	})

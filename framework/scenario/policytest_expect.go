@@ -54,12 +54,8 @@ func (p *policyTable) refusal(n *document.Node, d Denied, where *document.Path) 
 	if d.Binding != "" {
 		known("binding", d.Binding, p.bindings)
 	}
-	by := &RefusedBy{Policy: policies, Binding: d.Binding, Error: literal(d.Error).(string)}
-	var parts []string
-	for _, message := range d.Message {
-		parts = append(parts, literal(message).(string))
-	}
-	return by, parts
+	by := &RefusedBy{Policy: policies, Binding: d.Binding, Error: literal(d.Error)}
+	return by, literal([]string(d.Message))
 }
 
 // mutation returns what the object in the response must match, and the manifest that says it.
@@ -150,13 +146,15 @@ func (p *policyTable) auditEvent(n *document.Node, where *document.Path) map[str
 		policy, key, named := strings.Cut(entry.Name, "/")
 		if !named {
 			key = entry.Name
-			if policy = p.onlyPolicy(); len(p.policies) > 1 {
+			if len(p.policies) == 1 {
+				policy = p.policies[0].name
+			} else if len(p.policies) > 1 {
 				p.Fail(entry.Key, fmt.Sprintf("%s: %s names no policy, and the test has %d policies; expected POLICY/KEY", where, entry.Name, len(p.policies)), "write "+p.policies[0].name+"/"+entry.Name)
 			}
-		} else if !p.hasPolicy(policy) {
+		} else if keys := p.auditKeys(policy); keys == nil {
 			p.Fail(entry.Key, fmt.Sprintf("%s: the test has no policy %s; expected KEY, or POLICY/KEY", where, document.Quote(policy)), "")
 		}
-		if keys := p.auditKeys(policy); policy != "" && p.hasPolicy(policy) && !slices.Contains(keys, key) {
+		if keys := p.auditKeys(policy); keys != nil && !slices.Contains(keys, key) {
 			p.Fail(entry.Key, fmt.Sprintf("%s: policy %s has no audit annotation %s; expected a key of its spec.auditAnnotations", where, policy, document.Quote(key)),
 				document.SuggestOrList(key, keys, "it has none"))
 		}
@@ -166,32 +164,19 @@ func (p *policyTable) auditEvent(n *document.Node, where *document.Path) map[str
 	return map[string]any{"annotations": annotations}
 }
 
-// onlyPolicy returns the name of the policy of a test with one, or "".
-func (p *policyTable) onlyPolicy() string {
-	if len(p.policies) != 1 {
-		return ""
-	}
-	return p.policies[0].name
-}
-
-// auditKeys returns the keys of the audit annotations of a policy.
+// auditKeys returns the keys of the audit annotations of a policy. Nil means that the test has no such policy.
 func (p *policyTable) auditKeys(name string) []string {
 	var keys []string
 	for _, policy := range p.policies {
+		if policy.name != name {
+			continue
+		}
+		if keys == nil {
+			keys = []string{}
+		}
 		for _, annotation := range policy.Node.Get("spec").List("auditAnnotations") {
-			if policy.name == name {
-				keys = append(keys, annotation.Text("key"))
-			}
+			keys = append(keys, annotation.Text("key"))
 		}
 	}
 	return keys
-}
-
-func (p *policyTable) hasPolicy(name string) bool {
-	for _, policy := range p.policies {
-		if policy.name == name {
-			return true
-		}
-	}
-	return false
 }

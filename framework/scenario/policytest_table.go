@@ -293,28 +293,6 @@ func (p *policyTable) renameParamNamespace(binding map[string]any) {
 }
 
 // literal returns a copy of a value in which no text is a placeholder.
-func literal(value any) any {
+func literal[T any](value T) T {
 	return withStrings(value, func(text string) string { return strings.ReplaceAll(text, "$(", "$$(") })
-}
-
-// withStrings returns a copy of a value in which each string, also a key, is changed.
-func withStrings(value any, change func(string) string) any {
-	switch value := value.(type) {
-	case string:
-		return change(value)
-	case []any:
-		out := make([]any, len(value))
-		for i, item := range value {
-			out[i] = withStrings(item, change)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(value))
-		for key, item := range value {
-			out[change(key)] = withStrings(item, change)
-		}
-		return out
-	default:
-		return value
-	}
 }

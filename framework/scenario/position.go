@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
@@ -39,10 +40,11 @@ func (s Scenario) FromFile(manifest string) bool {
 
 // origin has the nodes of a scenario. Nil is that of a scenario that is from no file.
 type origin struct {
-	// root is the document.
-	root *document.Node
-	// given are the manifests at the beginning of Spec.Given that are not in spec.given of the document.
-	given []*document.Node
+	// spec is the spec of the document, or what stands for it in a PolicyTest.
+	spec *document.Node
+	// given are the manifests of Spec.Given, and others those that are elsewhere in the scenario, by their paths.
+	given  []*document.Node
+	others map[string]spot
 }
 
 // spot is a value and where it begins: at its name, for a field.
@@ -50,7 +52,7 @@ type spot struct{ node, at *document.Node }
 
 // isOther reports whether a value is in another file than the scenario.
 func (o *origin) isOther(n *document.Node) bool {
-	return n != nil && n.File() != o.root.File()
+	return n != nil && n.File() != o.spec.File()
 }
 
 // setPosition sets the position of an error.
@@ -82,12 +84,17 @@ func (o *origin) find(path []string) spot {
 	if o == nil {
 		return spot{}
 	}
-	spec := o.root.Get("spec")
-	at := spot{spec, spec}
-	if index, ok := givenIndex(path); ok && index < len(o.given) {
-		at, path = spot{o.given[index], o.given[index]}, path[2:]
-	} else if ok {
-		path = append([]string{"given", strconv.Itoa(index - len(o.given))}, path[2:]...)
+	at := spot{o.spec, o.spec}
+	if len(path) > 1 && path[0] == "given" {
+		if index, err := strconv.Atoi(path[1]); err == nil && index >= 0 && index < len(o.given) {
+			at, path = spot{o.given[index], o.given[index]}, path[2:]
+		}
+	}
+	for known, manifest := range o.others {
+		if begins := object.SplitPath(known); len(path) >= len(begins) && slices.Equal(path[:len(begins)], begins) {
+			at, path = manifest, path[len(begins):]
+			break
+		}
 	}
 	for _, step := range path {
 		next := at.step(step)
@@ -100,15 +107,6 @@ func (o *origin) find(path []string) spot {
 		at = next
 	}
 	return at
-}
-
-// givenIndex returns the index of a path in Spec.Given: 1 for "given[1]".
-func givenIndex(path []string) (index int, ok bool) {
-	if len(path) < 2 || path[0] != "given" {
-		return 0, false
-	}
-	index, err := strconv.Atoi(path[1])
-	return index, err == nil && index >= 0
 }
 
 // step returns a field of a map or an item of a list.

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
@@ -31,10 +32,8 @@ type reader struct {
 func (r reader) read() loaded {
 	content, problem := r.from.Read()
 	if problem != nil {
-		if beginning, ok := r.from.Beginning(); ok {
-			if why := foreign(r.from, beginning, nil); why != "" {
-				return loaded{passedOver: why}
-			}
+		if why := foreign(r.from, content, nil); content != nil && why != "" {
+			return loaded{passedOver: why}
 		}
 		return loaded{problems: []document.Problem{*problem}}
 	}
@@ -47,9 +46,6 @@ func (r reader) read() loaded {
 	}
 	if why := foreign(r.from, content, documents); why != "" {
 		return loaded{passedOver: why}
-	}
-	if tooMany := document.TooMany(documents); tooMany != nil {
-		return loaded{problems: tooMany}
 	}
 	result := loaded{problems: problems}
 	for _, root := range documents {
@@ -85,10 +81,11 @@ func (r reader) scenario(root *document.Node) ([]Scenario, []document.Problem) {
 	d.stepFiles(spec)
 	var one Scenario
 	d.Decode(root, r.format.schema, &one)
-	one.origin = &origin{root: root, given: d.givenFiles(spec)}
-	d.checkScenario(&one, r.options)
+	files := d.givenFiles(spec)
+	one.origin = &origin{spec: spec, given: slices.Concat(files, spec.List("given"))}
+	d.checkScenario(&one, root, r.options)
 	var given []map[string]any
-	for _, manifest := range one.origin.given {
+	for _, manifest := range files {
 		given = append(given, manifest.Mapping())
 	}
 	one.Spec.Given = append(given, one.Spec.Given...)

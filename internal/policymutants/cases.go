@@ -12,9 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -168,31 +166,14 @@ func baseOf(s scenario.Scenario, index int, c scenario.Case) *request {
 				base.old = manifest
 			}
 		}
-		if base.object = patched(base.old, step.Patch.Merge); base.object == nil {
+		if base.old == nil {
 			return nil
 		}
+		base.object = vary.Patched(base.old, step.Patch.Merge)
 	default:
 		return nil
 	}
 	return base
-}
-
-// patched applies a JSON merge patch. Nil means that it cannot be applied.
-func patched(old, patch map[string]any) map[string]any {
-	before, err := json.Marshal(old)
-	change, wrong := json.Marshal(patch)
-	if err != nil || wrong != nil {
-		return nil
-	}
-	after, err := jsonpatch.MergePatch(before, change)
-	if err != nil {
-		return nil
-	}
-	var out map[string]any
-	if err := utiljson.Unmarshal(after, &out); err != nil { // which reads integers as such
-		return nil
-	}
-	return out
 }
 
 // with returns a copy of the request with one change.

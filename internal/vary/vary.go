@@ -97,6 +97,26 @@ func With(object map[string]any, path cel.Path, change func(old any) (any, bool)
 	return copied
 }
 
+// Patched returns an object to which a JSON merge patch (RFC 7386) is applied. It shares values with both.
+func Patched(object, patch map[string]any) map[string]any {
+	patched := maps.Clone(object)
+	if patched == nil {
+		patched = map[string]any{}
+	}
+	for name, value := range patch {
+		switch inner, isMap := value.(map[string]any); {
+		case value == nil:
+			delete(patched, name)
+		case isMap:
+			old, _ := patched[name].(map[string]any)
+			patched[name] = Patched(old, inner)
+		default:
+			patched[name] = value
+		}
+	}
+	return patched
+}
+
 // Remove is the change of With that removes a value.
 func Remove(any) (any, bool) { return nil, false }
 

@@ -80,40 +80,22 @@ func (b *builder) build(from *yaml.Node, depth int) *Node {
 func (b *builder) mapping(from *yaml.Node, depth int) *Node {
 	mapping := b.at(from, KindMapping)
 	mapping.Fields = make([]Field, 0, len(from.Content)/2)
-	var seen map[string]*yaml.Node
-	const few = 16 // with at most this many keys, comparing all of them is faster than a map
-	if len(from.Content)/2 > few {
-		seen = make(map[string]*yaml.Node, len(from.Content)/2)
-	}
+	seen := make(map[string]*yaml.Node, len(from.Content)/2)
 	for i := 0; i+1 < len(from.Content); i += 2 {
 		key := from.Content[i]
 		if !b.isName(key) {
 			continue
 		}
 		first := seen[key.Value]
-		if seen == nil {
-			first = earlier(from.Content[:i], key.Value)
-		} else if first == nil {
-			seen[key.Value] = key
-		}
 		if first != nil && !b.twice {
 			b.fail(key, fmt.Sprintf("the field %s occurs twice; expected once", Quote(key.Value)),
 				fmt.Sprintf("the first is in line %d: remove one", first.Line))
 			continue
 		}
+		seen[key.Value] = key
 		mapping.Fields = append(mapping.Fields, Field{Name: key.Value, Key: b.at(key, KindText), Value: b.build(from.Content[i+1], depth+1)})
 	}
 	return mapping
-}
-
-// earlier returns the key with that name from the keys and values of a map, or nil.
-func earlier(content []*yaml.Node, name string) *yaml.Node {
-	for i := 0; i < len(content); i += 2 {
-		if content[i].Kind == yaml.ScalarNode && content[i].Value == name {
-			return content[i]
-		}
-	}
-	return nil
 }
 
 // isName reports whether a key is the name of a field, and a Problem if not. 200 and

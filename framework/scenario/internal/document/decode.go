@@ -19,8 +19,6 @@ type Decoder struct {
 	Problems []Problem
 	// Set are the structs that were set, each after the one that contains it.
 	Set []*Decoded
-
-	fields map[reflect.Type][]reflect.StructField
 	// unfit are the values that could not be set.
 	unfit []Problem
 }
@@ -168,7 +166,7 @@ func (d *Decoder) structure(n *Node, into reflect.Value, where *Path) {
 	if n.Value == true {
 		return // the short form of a struct of which nothing is set
 	}
-	for _, member := range d.fieldsOf(into.Type()) {
+	for _, member := range reflect.VisibleFields(into.Type()) {
 		name, _, _ := strings.Cut(member.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			continue
@@ -177,17 +175,4 @@ func (d *Decoder) structure(n *Node, into reflect.Value, where *Path) {
 			d.value(value, into.FieldByIndex(member.Index), set.At(name))
 		}
 	}
-}
-
-// fieldsOf is reflect.VisibleFields, once for each type.
-func (d *Decoder) fieldsOf(typ reflect.Type) []reflect.StructField {
-	known, ok := d.fields[typ]
-	if !ok {
-		known = reflect.VisibleFields(typ)
-		if d.fields == nil {
-			d.fields = map[reflect.Type][]reflect.StructField{}
-		}
-		d.fields[typ] = known
-	}
-	return known
 }

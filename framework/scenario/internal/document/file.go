@@ -83,7 +83,7 @@ func (f *File) Glob(pattern string) ([]string, error) {
 // IsGlob reports whether a path is a pattern with wildcards.
 func IsGlob(name string) bool { return strings.ContainsAny(name, "*?") }
 
-// Read returns the content of a scenario file, of at most MaxBytes.
+// Read returns the content of a scenario file, of at most MaxBytes. With the Problem of a larger one, it is the beginning.
 func (f *File) Read() ([]byte, *Problem) {
 	content, err := f.content()
 	var large sizeError
@@ -93,7 +93,7 @@ func (f *File) Read() ([]byte, *Problem) {
 	case errors.Is(err, errNotRegular):
 		return nil, &Problem{At: At(f.Name, 0, 0), Message: "not a regular file; expected a file of scenarios", Hint: "give a file or a folder"}
 	case errors.As(err, &large):
-		return nil, &Problem{
+		return content, &Problem{
 			At:      At(f.Name, 1, 1),
 			Message: fmt.Sprintf("%v; expected a scenario file of at most %d bytes", err, MaxBytes),
 			Hint:    "split it, or check the path",
@@ -120,8 +120,8 @@ type sizeError int64
 // Error returns the size.
 func (t sizeError) Error() string { return fmt.Sprintf("a file of %d bytes", int64(t)) }
 
-// content returns the content of a file. The error is errNotRegular, a sizeError,
-// or that of reading the file.
+// content returns the content of a file. The error is errNotRegular, a sizeError, with which the content is the
+// beginning, or that of reading the file.
 func (f *File) content() ([]byte, error) {
 	if f.data != nil {
 		if len(*f.data) > MaxBytes {
@@ -140,9 +140,6 @@ func (f *File) content() ([]byte, error) {
 		return nil, errNotRegular
 	}
 	limit := cmp.Or(f.limit, MaxBytes)
-	if info.Size() > limit {
-		return nil, sizeError(info.Size())
-	}
 	opened, err := f.fsys.Open(f.path)
 	if err != nil {
 		return nil, err
@@ -153,7 +150,7 @@ func (f *File) content() ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(content)) > limit {
-		return nil, sizeError(len(content))
+		return content, sizeError(max(info.Size(), int64(len(content))))
 	}
 	return content, nil
 }
@@ -175,22 +172,4 @@ func (f *File) ReadManifests(name string) (found string, content []byte, err err
 		err = ErrOutside
 	}
 	return found, content, err
-}
-
-// beginningBytes is how much of a file Beginning reads.
-const beginningBytes = 64 << 10
-
-// Beginning returns the beginning of a file that Read refuses. Ok is false if it cannot be opened.
-func (f *File) Beginning() (content []byte, ok bool) {
-	info, err := fs.Stat(f.fsys, f.path)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, false
-	}
-	opened, err := f.fsys.Open(f.path)
-	if err != nil {
-		return nil, false
-	}
-	defer opened.Close() //nolint:errcheck // the file is only read
-	content, _ = io.ReadAll(io.LimitReader(opened, beginningBytes))
-	return content, true
 }

@@ -85,13 +85,6 @@ func Refuse(at *Node) *Node {
 	return &Node{Kind: KindRefused, Line: at.Line, Column: at.Column, source: at.source}
 }
 
-// Map returns a map with one field, at the position of another Node.
-func Map(name string, value, at *Node) *Node {
-	made := &Node{Kind: KindMapping, Line: at.Line, Column: at.Column, source: at.source}
-	made.Fields = []Field{{Name: name, Key: at, Value: value}}
-	return made
-}
-
 // Get returns the value of a field. It is nil if there is no such field, or if the
 // Node is nil or no map.
 func (n *Node) Get(name string) *Node {
@@ -155,12 +148,7 @@ func (n *Node) AsList() *Node {
 	if n.Kind == KindList || n.Kind == KindNull {
 		return n
 	}
-	return ListOf(n)
-}
-
-// ListOf returns a list of nodes, at the position of the first.
-func ListOf(items ...*Node) *Node {
-	return &Node{Kind: KindList, Line: items[0].Line, Column: items[0].Column, Items: items, source: items[0].source}
+	return &Node{Kind: KindList, Line: n.Line, Column: n.Column, Items: []*Node{n}, source: n.source}
 }
 
 // Find follows a path of field names (string) and list indexes (int), and returns

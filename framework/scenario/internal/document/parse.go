@@ -36,10 +36,13 @@ func ParseTwice(name string, content []byte) ([]*Node, []Problem) {
 	return (&builder{source: &source{name: name}, twice: true}).parse(content)
 }
 
-// ParsePrivate is Parse for a file whose values can be secret: no Problem shows one, but names of fields. It
-// refuses a file with too many documents before it parses it, because such a file can be large.
+// ParsePrivate is Parse for a file whose values can be secret: no Problem shows one, but names of fields.
 func ParsePrivate(name string, content []byte) ([]*Node, []Problem) {
-	b := &builder{source: &source{name: name, private: true}}
+	return (&builder{source: &source{name: name, private: true}}).parse(content)
+}
+
+// parse refuses a file with too many documents before it parses it, because such a file can be large.
+func (b *builder) parse(content []byte) ([]*Node, []Problem) {
 	line, separators := 0, 0
 	for text := range bytes.Lines(content) {
 		line++
@@ -51,21 +54,6 @@ func ParsePrivate(name string, content []byte) ([]*Node, []Problem) {
 			return nil, b.problems
 		}
 	}
-	return b.parse(content)
-}
-
-// TooMany returns a Problem for a file with too many documents.
-func TooMany(documents []*Node) []Problem {
-	if len(documents) <= maxDocuments {
-		return nil
-	}
-	return []Problem{{
-		documents[maxDocuments],
-		fmt.Sprintf("a file of %d documents; expected at most %d", len(documents), maxDocuments), "split it, or check the path",
-	}}
-}
-
-func (b *builder) parse(content []byte) ([]*Node, []Problem) {
 	text, ok := b.text(content)
 	if !ok {
 		return nil, b.problems

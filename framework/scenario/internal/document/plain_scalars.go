@@ -27,27 +27,25 @@ func (b *builder) scalar(from *yaml.Node) *Node {
 		scalar.Kind, scalar.Value = KindBool, false
 		return scalar
 	}
-	switch numberForm(raw) {
-	case formInteger:
+	switch {
+	case isInteger.MatchString(raw):
 		number, err := strconv.ParseInt(raw, 10, 64)
 		if err != nil {
 			b.fail(from, fmt.Sprintf("the integer%s is too large; expected at most 64 bits", b.named(raw)), "write it in quotes if it is a string")
 		}
 		scalar.Kind, scalar.Value = KindInteger, number
-	case formDecimal:
+	case isDecimal.MatchString(raw):
 		number, err := strconv.ParseFloat(raw, 64)
 		if err != nil {
 			b.fail(from, fmt.Sprintf("the number%s is too large; expected one of 64 bits", b.named(raw)), "write it in quotes if it is a string")
 		}
 		scalar.Kind, scalar.Value = KindNumber, number
-	case formOdd:
+	case isOdd.MatchString(strings.ReplaceAll(raw, "_", "")):
 		b.fail(from, fmt.Sprintf("%s without quotes is a string for some YAML parsers and a number for others; expected a plain decimal number or a string in quotes", b.show(raw)),
 			b.writeQuoted(raw)+", or the number in decimal digits")
-	case formText:
-		if ambiguousWord(raw) {
-			b.fail(from, fmt.Sprintf("%s without quotes is a string for some YAML parsers and a boolean for others; expected true, false or a string in quotes", b.show(raw)),
-				b.writeQuoted(raw))
-		}
+	case isAmbiguous.MatchString(raw):
+		b.fail(from, fmt.Sprintf("%s without quotes is a string for some YAML parsers and a boolean for others; expected true, false or a string in quotes", b.show(raw)),
+			b.writeQuoted(raw))
 	}
 	return scalar
 }
@@ -68,28 +66,6 @@ func (b *builder) writeQuoted(raw string) string {
 	return fmt.Sprintf("write %q for the text", raw)
 }
 
-// ambiguousWord reports whether a word is a boolean in YAML 1.1, as kubectl reads
-// it, and a string in YAML 1.2.
-func ambiguousWord(raw string) bool {
-	switch raw {
-	case "yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF":
-		return true
-	default:
-		return false
-	}
-}
-
-// form is the form of a scalar without quotes.
-type form int
-
-const (
-	formText form = iota
-	formInteger
-	formDecimal
-	// formOdd is a number in some version of YAML, but not in JSON.
-	formOdd
-)
-
 var (
 	isInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 	isDecimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)\.[0-9]+$`)
@@ -97,17 +73,6 @@ var (
 	// hexadecimal, octal and binary, with a plus or an exponent, without digits before or after the point, infinite or
 	// none.
 	isOdd = regexp.MustCompile(`(?i)^-?\+?(0x[0-9a-f]+\.?[0-9a-f]*(p[-+]?[0-9]+)?|0o[0-7]+|0b[01]+|[0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?)$|^[-+]*\.(inf|nan)$`)
+	// isAmbiguous matches words that are booleans in YAML 1.1, as kubectl reads it, and strings in YAML 1.2.
+	isAmbiguous = regexp.MustCompile(`^(yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF)$`)
 )
-
-func numberForm(raw string) form {
-	switch {
-	case isInteger.MatchString(raw):
-		return formInteger
-	case isDecimal.MatchString(raw):
-		return formDecimal
-	case isOdd.MatchString(strings.ReplaceAll(raw, "_", "")):
-		return formOdd
-	default:
-		return formText
-	}
-}

@@ -97,7 +97,7 @@ func actions() []Definition {
 		Fix:    "parameterNotFoundAction: Allow until the binding has the action Deny; auditAnnotations without errors.",
 		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go"},
 		Check: func(t *T) {
-			observing, _ := t.Observing()
+			observing := t.Observing()
 			t.must(len(observing) > 0, "each binding has the action Deny")
 			for _, c := range t.each(Observed) {
 				t.evaluated(c)

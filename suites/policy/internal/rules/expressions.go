@@ -18,32 +18,26 @@ import (
 // Expressions returns the expressions of a list of the policy that decide: of matchConditions, variables, validations,
 // auditAnnotations.
 func (p Policy) Expressions(list string) []string {
-	return p.texts(list, "expression", "valueExpression")
-}
-
-// Messages returns the messages of the validations.
-func (p Policy) Messages() []string { return p.texts("validations", "message") }
-
-// LacksMessage reports whether a validation has no message.
-func (p Policy) LacksMessage() bool {
-	validations, _, _ := unstructured.NestedSlice(p.Object, "spec", "validations")
-	return slices.Contains(p.Messages(), "") || len(p.Messages()) < len(validations)
-}
-
-// texts returns the strings in fields of the items of a list.
-func (p Policy) texts(list string, names ...string) []string {
-	items, _, _ := unstructured.NestedSlice(p.Object, "spec", list)
 	var found []string
-	for _, item := range items {
-		fields, _ := item.(map[string]any)
-		for _, name := range names {
-			if text, ok := fields[name].(string); ok {
-				found = append(found, text)
-			}
+	for _, each := range p.expressionsAt() {
+		if each.path[1] == any(list) && each.path[len(each.path)-1] != any("messageExpression") {
+			found = append(found, each.text)
 		}
 	}
 	return found
 }
+
+// Messages returns the message of each validation, which is empty if it has none.
+func (p Policy) Messages() []string {
+	var found []string
+	for _, each := range p.spec.Validations {
+		found = append(found, each.Message)
+	}
+	return found
+}
+
+// LacksMessage reports whether a validation has no message.
+func (p Policy) LacksMessage() bool { return slices.Contains(p.Messages(), "") }
 
 // deciding returns the expressions that decide. Variables decide where these use them.
 func (p Policy) deciding() []string {
@@ -82,11 +76,8 @@ func (p Policy) expressionsAt() []textAt {
 // variables returns the expressions of the variables, by name.
 func (p Policy) variables() map[string]string {
 	found := map[string]string{}
-	items, _, _ := unstructured.NestedSlice(p.Object, "spec", "variables")
-	for _, item := range items {
-		fields, _ := item.(map[string]any)
-		name, _, _ := unstructured.NestedString(fields, "name")
-		found[name], _, _ = unstructured.NestedString(fields, "expression")
+	for _, each := range p.spec.Variables {
+		found[each.Name] = each.Expression
 	}
 	return found
 }

@@ -14,10 +14,10 @@ import (
 func withExpression(expression string) Policy { return withExpressionIn("validations", expression) }
 
 func withExpressionIn(list, expression string) Policy {
-	return Policy{unstructured.Unstructured{Object: map[string]any{
+	return policyOf(unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": validatingPolicy,
 		"spec": map[string]any{list: []any{map[string]any{"expression": expression}}},
-	}}}
+	}})
 }
 
 // A constant that ends in a separator is bounded. The near miss has more on the side that the function leaves open.

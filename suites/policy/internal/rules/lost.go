@@ -105,8 +105,11 @@ func (b *bench) foreign(all []sample) []*Case {
 		return nil
 	}
 	for _, s := range all {
-		u := &unstructured.Unstructured{Object: withEntry(s.object, cel.Path{"metadata", "labels", "contract.admissiontest.dev/other"}, "kept")}
-		u.SetAnnotations(mapWith(u.GetAnnotations(), "contract.admissiontest.dev/other", "kept"))
+		varied := s.object
+		for _, in := range []string{"labels", "annotations"} {
+			varied = withEntry(varied, cel.Path{"metadata", in, "contract.admissiontest.dev/other"}, "kept")
+		}
+		u := &unstructured.Unstructured{Object: varied}
 		u.SetFinalizers(append(u.GetFinalizers(), finalizer))
 		cases = append(cases, b.newCase(Foreign, s, framework.Create(b.addressed(u.Object)), "create", "with a label, an annotation and a finalizer of another client"))
 	}

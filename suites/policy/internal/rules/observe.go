@@ -448,12 +448,8 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.send(ctx, accepted, after); err != nil {
 		return err
 	}
-	reapplied, err := b.reapplied()
-	owned, wrong := b.owned()
-	if err := errors.Join(err, wrong); err != nil {
-		return err
-	}
-	again := slices.Concat(reapplied, owned)
+	reapplied := b.reapplied()
+	again := slices.Concat(reapplied, b.owned())
 	b.observed.Cases = append(b.observed.Cases, again...)
 	for _, c := range again {
 		c.Before.Status.Code = 200 // it was accepted as the result of another request

@@ -16,18 +16,16 @@ import (
 
 // mutators returns the MutatingAdmissionPolicies that have a binding.
 func (s Subject) mutators() []Policy {
-	return slices.DeleteFunc(s.List(), func(p Policy) bool { return !p.Mutating() || len(s.bindingsOf(p)) == 0 })
+	return slices.DeleteFunc(s.List(), func(p Policy) bool { return !p.Mutating() || !slices.ContainsFunc(s.Bindings(), p.isBound) })
 }
 
 // Mutators returns the number of MutatingAdmissionPolicies that have a binding.
 func (s Subject) Mutators() int { return len(s.mutators()) }
 
-// bindingsOf returns the bindings of a policy.
-func (s Subject) bindingsOf(p Policy) []unstructured.Unstructured {
-	return slices.DeleteFunc(s.Bindings(), func(b unstructured.Unstructured) bool {
-		name, _, _ := unstructured.NestedString(b.Object, "spec", "policyName")
-		return name != p.GetName() || b.GetKind() != p.GetKind()+"Binding"
-	})
+// isBound reports whether a binding is one of the policy.
+func (p Policy) isBound(b unstructured.Unstructured) bool {
+	name, _, _ := unstructured.NestedString(b.Object, "spec", "policyName")
+	return name == p.GetName() && b.GetKind() == p.GetKind()+"Binding"
 }
 
 // inOrders sends the creation of each sample with one MutatingAdmissionPolicy alone, and what it made of the sample with each
@@ -39,7 +37,7 @@ func (b *bench) inOrders(ctx context.Context) error {
 	}
 	first := make([][]*Case, len(all)) // by the policy that was first
 	for i, p := range all {
-		if err := b.only(ctx, p); err != nil {
+		if err := b.only(ctx, p.isBound); err != nil {
 			return err
 		}
 		for _, c := range b.observed.Of(Samples, Fixes) {
@@ -56,7 +54,7 @@ func (b *bench) inOrders(ctx context.Context) error {
 	}
 	second := make([][][]*Case, len(all)) // by the policy that was second, and the one that was first
 	for i := len(all) - 1; i >= 0; i-- {
-		if err := b.only(ctx, all[i]); err != nil {
+		if err := b.only(ctx, all[i].isBound); err != nil {
 			return err
 		}
 		second[i] = make([][]*Case, len(all))
@@ -66,11 +64,7 @@ func (b *bench) inOrders(ctx context.Context) error {
 				copied := *c
 				copied.Group, copied.What = Orders, fmt.Sprintf("%s, first with only %s, then with only %s", c.What, all[j].GetName(), all[i].GetName())
 				if copied.After.Allowed() {
-					made, err := c.made(c.After)
-					if err != nil {
-						return err
-					}
-					copied.Request.Object, copied.After = &unstructured.Unstructured{Object: made}, framework.Result{}
+					copied.Request.Object, copied.After = &unstructured.Unstructured{Object: c.made(c.After)}, framework.Result{}
 					accepted = append(accepted, &copied)
 				}
 				second[i][j] = append(second[i][j], &copied)
@@ -94,21 +88,17 @@ func (b *bench) inOrders(ctx context.Context) error {
 	return nil
 }
 
-// only makes the bindings of one policy the only ones.
-func (b *bench) only(ctx context.Context, p Policy) error {
-	of := b.subject.bindingsOf(p)
+// only makes some bindings the only ones.
+func (b *bench) only(ctx context.Context, wanted func(unstructured.Unstructured) bool) error {
 	var changed []map[string]any
 	for _, each := range b.subject.Bindings() {
 		changed = append(changed, each.Object)
-		wanted := slices.ContainsFunc(of, func(w unstructured.Unstructured) bool {
-			return w.GetName() == each.GetName() && w.GetKind() == each.GetKind()
-		})
 		err := b.sandbox.Delete(ctx, each.GroupVersionKind(), each.GetName())
-		if err == nil && wanted {
+		if err == nil && wanted(each) {
 			err = b.sandbox.Install(ctx, each.Object, nil)
 		}
 		if err != nil {
-			return fmt.Errorf("have only the bindings of %s: %s: %w", p.GetName(), object.Describe(each.Object), err)
+			return fmt.Errorf("have only some bindings: %s: %w", object.Describe(each.Object), err)
 		}
 	}
 	return b.server.WaitUntilEffective(ctx, changed)

@@ -29,17 +29,14 @@ func (s Subject) Params() bool { return len(s.params()) > 0 }
 func (s Subject) params() []param {
 	var found []param
 	for _, p := range s.List() {
-		apiVersion, _, _ := unstructured.NestedString(p.Object, "spec", "paramKind", "apiVersion")
-		kind, _, _ := unstructured.NestedString(p.Object, "spec", "paramKind", "kind")
 		for _, b := range s.Bindings() {
-			of, _, _ := unstructured.NestedString(b.Object, "spec", "policyName")
 			name, _, _ := unstructured.NestedString(b.Object, "spec", "paramRef", "name")
-			if p.Mutating() || of != p.GetName() || name == "" {
+			if p.Mutating() || !p.isBound(b) || name == "" || p.spec.ParamKind == nil {
 				continue
 			}
 			for _, m := range slices.Concat(s.Given, s.Policies) {
 				u := unstructured.Unstructured{Object: m.Object}
-				if u.GetAPIVersion() == apiVersion && u.GetKind() == kind && u.GetName() == name {
+				if u.GetAPIVersion() == p.spec.ParamKind.APIVersion && u.GetKind() == p.spec.ParamKind.Kind && u.GetName() == name {
 					found = append(found, param{p, b, u})
 				}
 			}
@@ -144,36 +141,24 @@ func (b *bench) deleted(ctx context.Context, object unstructured.Unstructured) (
 	return result.Status.Code == http.StatusNotFound, nil
 }
 
-// Observing returns the bindings of ValidatingAdmissionPolicies without the action Deny, and the others.
-func (s Subject) Observing() (observing, denying []unstructured.Unstructured) {
-	for _, b := range s.Bindings() {
-		if b.GetKind() != validatingPolicy+"Binding" {
-			continue
-		}
-		if set, _, _ := unstructured.NestedStringSlice(b.Object, "spec", "validationActions"); slices.Contains(set, "Deny") {
-			denying = append(denying, b)
-		} else {
-			observing = append(observing, b)
-		}
-	}
-	return observing, denying
+// Observing returns the bindings of ValidatingAdmissionPolicies without the action Deny.
+func (s Subject) Observing() []unstructured.Unstructured {
+	return slices.DeleteFunc(s.Bindings(), func(b unstructured.Unstructured) bool { return b.GetKind() != validatingPolicy+"Binding" || denies(b) })
+}
+
+// denies reports whether a binding has the action Deny.
+func denies(b unstructured.Unstructured) bool {
+	set, _, _ := unstructured.NestedStringSlice(b.Object, "spec", "validationActions")
+	return slices.Contains(set, "Deny")
 }
 
 // onlyObserving sends the samples only with the bindings that lack the action Deny: a refusal names only one
 // of several bindings that refuse.
 func (b *bench) onlyObserving(ctx context.Context) error {
-	observing, denying := b.subject.Observing()
-	if len(observing) == 0 {
+	if len(b.subject.Observing()) == 0 {
 		return nil
 	}
-	var deleted []map[string]any
-	for _, each := range denying {
-		if err := b.sandbox.Delete(ctx, each.GroupVersionKind(), each.GetName()); err != nil {
-			return fmt.Errorf("delete %s %s: %w", each.GetKind(), each.GetName(), err)
-		}
-		deleted = append(deleted, each.Object)
-	}
-	if err := b.server.WaitUntilEffective(ctx, deleted); err != nil {
+	if err := b.only(ctx, func(binding unstructured.Unstructured) bool { return !denies(binding) }); err != nil {
 		return err
 	}
 	return b.again(ctx, Observed, "with only the bindings without the action Deny")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 
@@ -236,9 +235,7 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 		if kept == nil {
 			continue // the API server refuses it: pass A has the sample itself, and says so
 		}
-		labelled := kept.DeepCopy()
-		labels := labelled.GetLabels()
-		labelled.SetLabels(mapWith(labels, "contract.admissiontest.dev/label", "new"))
+		labelled := &unstructured.Unstructured{Object: withEntry(kept.Object, cel.Path{"metadata", "labels", "contract.admissiontest.dev/label"}, "new")}
 		unrelated := b.newCase(Unrelated, s, framework.Update(kept, labelled), "update the stored", "with another label")
 		patches, err := b.patched(s, unrelated, kept)
 		if err != nil {
@@ -286,15 +283,6 @@ func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructu
 	}
 	subwrites, err := b.subwrites(ctx, s, kept, fixed)
 	return slices.Concat([]*Case{update}, patches, versions, subwrites), err
-}
-
-func mapWith(labels map[string]string, key, value string) map[string]string {
-	copied := maps.Clone(labels)
-	if copied == nil {
-		copied = map[string]string{}
-	}
-	copied[key] = value
-	return copied
 }
 
 // collection deletes the collection that has an object.
@@ -407,7 +395,6 @@ func (b *bench) ending(ctx context.Context, s sample) ([]*Case, error) {
 	if err != nil || kept == nil {
 		return nil, err
 	}
-	b.on.held = append(b.on.held, kept)
 	if _, err := b.sandbox.Send(ctx, framework.Request{Verb: framework.VerbDelete, Kind: kept.GroupVersionKind(), Namespace: kept.GetNamespace(), Name: kept.GetName()}); err != nil {
 		return nil, err
 	}
@@ -426,23 +413,19 @@ func (b *bench) ending(ctx context.Context, s sample) ([]*Case, error) {
 }
 
 // reapplied creates what MutatingAdmissionPolicies made of good objects.
-func (b *bench) reapplied() ([]*Case, error) {
+func (b *bench) reapplied() []*Case {
 	var cases []*Case
 	if !b.subject.mutating() {
-		return nil, nil
+		return nil
 	}
 	for _, c := range b.observed.Of(Samples) {
 		if c.Good < 0 || !c.After.Allowed() {
 			continue
 		}
-		made, err := c.made(c.After)
-		if err != nil {
-			return nil, err
-		}
 		s := sample{good: c.Good, bad: -1, name: fmt.Sprintf("good[%d]", c.Good)}
-		again := b.create(Reapplied, s, made, "as the policies made it")
+		again := b.create(Reapplied, s, c.made(c.After), "as the policies made it")
 		again.Control = c
 		cases = append(cases, again)
 	}
-	return cases, nil
+	return cases
 }

@@ -2,15 +2,13 @@ package rules
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
@@ -38,37 +36,20 @@ func (b *bench) resendable(ctx context.Context, samples []*Case) error {
 }
 
 // made returns the object of a sample with what the policies made of it, for another creation.
-func (c *Case) made(after framework.Result) (map[string]any, error) {
-	object := vary.OfClient(after.Fields())
-	if c.Whole {
-		return object, nil
+func (c *Case) made(after framework.Result) map[string]any {
+	whole := vary.OfClient(after.Fields())
+	sent, ok := c.Request.Object.(*unstructured.Unstructured)
+	if c.Whole || !ok {
+		return whole
 	}
 	before := vary.OfClient(c.Before.Fields())
 	for _, path := range c.chosen {
 		value, has := vary.At(before, path)
-		if changed := vary.With(object, path, func(any) (any, bool) { return value, has }); changed != nil {
-			object = changed
+		if changed := vary.With(whole, path, func(any) (any, bool) { return value, has }); changed != nil {
+			whole = changed
 		}
 	}
-	var texts [3][]byte
-	for i, each := range []any{before, object, c.Request.Object} {
-		text, err := json.Marshal(each)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.What, err)
-		}
-		texts[i] = text
-	}
-	patch, err := jsonpatch.CreateMergePatch(texts[0], texts[1])
-	if err != nil {
-		return nil, fmt.Errorf("%s: what the policies changed: %w", c.What, err)
-	}
-	patched, err := jsonpatch.MergePatch(texts[2], patch)
-	if err != nil {
-		return nil, fmt.Errorf("%s: what the policies changed: %w", c.What, err)
-	}
-	made := &unstructured.Unstructured{}
-	err = made.UnmarshalJSON(patched)
-	return made.Object, err
+	return vary.Patched(sent.Object, object.MergePatch(before, whole))
 }
 
 // ChangedAgain returns the paths at which the policies change what they made of a sample: first compared with what they made, and
@@ -88,14 +69,7 @@ func (b *bench) withoutPolicies(ctx context.Context, reapplied []*Case) error {
 	if len(cases) == 0 {
 		return nil
 	}
-	var deleted []map[string]any
-	for _, each := range b.subject.Bindings() {
-		if err := b.sandbox.Delete(ctx, each.GroupVersionKind(), each.GetName()); err != nil {
-			return fmt.Errorf("delete %s %s: %w", each.GetKind(), each.GetName(), err)
-		}
-		deleted = append(deleted, each.Object)
-	}
-	if err := b.server.WaitUntilEffective(ctx, deleted); err != nil {
+	if err := b.only(ctx, func(unstructured.Unstructured) bool { return false }); err != nil {
 		return err
 	}
 	return b.send(ctx, cases, before)
@@ -105,29 +79,29 @@ func (b *bench) withoutPolicies(ctx context.Context, reapplied []*Case) error {
 // from what the API server chooses. AnyOrder ignores the order of lists of objects.
 func (c *Case) Changed(one, other framework.Result, anyOrder bool) []cel.Path {
 	settled := func(result framework.Result) map[string]any {
-		object := vary.OfClient(result.Fields())
+		fields := vary.OfClient(result.Fields())
 		for _, path := range slices.Backward(c.chosen) {
 			if !c.Whole { // otherwise they were sent again
-				if without := vary.With(object, path, vary.Remove); without != nil {
-					object = without
+				if without := vary.With(fields, path, vary.Remove); without != nil {
+					fields = without
 				}
 			}
 		}
 		if anyOrder {
-			return sorted(object)
+			return sorted(fields)
 		}
-		return object
+		return fields
 	}
 	return vary.Difference(settled(one), settled(other), nil)
 }
 
 // SetByServer reports whether an object of a sample that is sent again lacks a value that the API server sets without the policies.
 func (c *Case) SetByServer(path cel.Path) bool {
-	object, _ := c.Request.Object.(*unstructured.Unstructured)
-	if c.Whole || object == nil {
+	sent, _ := c.Request.Object.(*unstructured.Unstructured)
+	if c.Whole || sent == nil {
 		return false
 	}
-	_, written := vary.At(object.Object, path)
+	_, written := vary.At(sent.Object, path)
 	_, set := vary.At(c.Before.Fields(), path)
 	return set && !written
 }

@@ -6,9 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -23,8 +21,6 @@ type Server struct {
 	sandboxes int
 	// removed are policies of the last Subject, which can still be effective.
 	removed []map[string]any
-	// held are stored objects of the last Subject with a finalizer.
-	held []*unstructured.Unstructured
 }
 
 // firstSandbox is Server.sandboxes during the first Subject: one is for what is shared, and one for the probes.
@@ -74,7 +70,7 @@ func (s *Server) Observe(ctx context.Context, subject Subject) (*Observations, e
 	return observed, errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
 }
 
-// restore returns when no policy of the last Subject is effective any more, and lets go the objects that a finalizer held.
+// restore returns when no policy of the last Subject is effective any more.
 func (s *Server) restore(ctx context.Context) error {
 	if len(s.removed) == 0 {
 		return nil
@@ -82,16 +78,7 @@ func (s *Server) restore(ctx context.Context) error {
 	if err := s.target.WaitUntilEffective(ctx, s.removed); err != nil {
 		return err
 	}
-	for _, each := range s.held {
-		_, err := s.shared.Send(ctx, framework.Request{
-			Verb: framework.VerbPatch, Kind: each.GroupVersionKind(), Namespace: each.GetNamespace(), Name: each.GetName(),
-			HTTP: framework.HTTP{Patch: []byte(`{"metadata":{"finalizers":null}}`), PatchType: types.MergePatchType},
-		})
-		if err != nil {
-			return err
-		}
-	}
-	s.removed, s.held = nil, nil
+	s.removed = nil
 	return nil
 }
 

@@ -49,28 +49,37 @@ const (
 )
 
 // Policy is a ValidatingAdmissionPolicy or MutatingAdmissionPolicy of a Subject.
-type Policy struct{ unstructured.Unstructured }
+type Policy struct {
+	unstructured.Unstructured
+	// spec has the fields of both kinds, but for the mutations.
+	spec admissionregistrationv1.ValidatingAdmissionPolicySpec
+}
+
+// policyOf reads a policy. What cannot be read is missing: the API server says what is wrong.
+func policyOf(u unstructured.Unstructured) Policy {
+	var fields struct {
+		Spec admissionregistrationv1.ValidatingAdmissionPolicySpec `json:"spec"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &fields); err != nil {
+		return Policy{Unstructured: u}
+	}
+	return Policy{u, fields.Spec}
+}
 
 // Mutating reports whether the policy is a MutatingAdmissionPolicy.
 func (p Policy) Mutating() bool { return p.GetKind() == mutatingPolicy }
 
 // IgnoresErrors reports whether the failurePolicy is Ignore.
 func (p Policy) IgnoresErrors() bool {
-	value, _, _ := unstructured.NestedString(p.Object, "spec", "failurePolicy")
-	return value == "Ignore"
+	return p.spec.FailurePolicy != nil && *p.spec.FailurePolicy == admissionregistrationv1.Ignore
 }
 
-// resourceRules returns the resource rules of the policy, or none if they cannot be read: the API server says what is wrong.
+// resourceRules returns the resource rules of the policy.
 func (p Policy) resourceRules() []admissionregistrationv1.NamedRuleWithOperations {
-	var fields struct {
-		Spec struct {
-			MatchConstraints admissionregistrationv1.MatchResources `json:"matchConstraints"`
-		} `json:"spec"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.Object, &fields); err != nil {
+	if p.spec.MatchConstraints == nil {
 		return nil
 	}
-	return fields.Spec.MatchConstraints.ResourceRules
+	return p.spec.MatchConstraints.ResourceRules
 }
 
 func (s Subject) validating() bool {
@@ -94,7 +103,7 @@ func (s Subject) List() []Policy {
 	for _, manifest := range s.Policies {
 		u := unstructured.Unstructured{Object: manifest.Object}
 		if object.IsPolicy(manifest.Object) && !strings.HasSuffix(u.GetKind(), "Binding") {
-			all = append(all, Policy{u})
+			all = append(all, policyOf(u))
 		}
 	}
 	return all
