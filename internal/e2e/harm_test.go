@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/hack/bystander"
@@ -297,4 +301,155 @@ func (r refusing) RoundTrip(request *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusForbidden, Status: "403 Forbidden", Body: http.NoBody, Request: request}, nil
 	}
 	return r.RoundTripper.RoundTrip(request)
+}
+
+// A user who may not list everything leaves a namespace to the namespace controller, and
+// removes only the finalizers of scenarios.
+func heldNamespace(t *testing.T, admin *rest.Config) {
+	config, client := operator(t, admin, transportRole)
+	labels := map[string]string{apiserver.RunLabel: "held", apiserver.ScenarioLabel: "at-held-001"}
+	for _, finalizers := range [][]corev1.FinalizerName{{"kubernetes", "example.com/hold"}, {"example.com/hold"}} {
+		made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "at-held-", Labels: labels}, Spec: corev1.NamespaceSpec{Finalizers: finalizers}}
+		made, err := client.CoreV1().Namespaces().Create(t.Context(), made, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/hold"}}}
+		if _, err := client.CoreV1().ConfigMaps(made.Name).Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removed, err := apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{Run: "held"})
+	if err != nil || len(removed) != 2 {
+		t.Errorf("Cleanup = %v, %v; want both namespaces", removed, err)
+	}
+	wantNoOrphans(t, client)
+	wantNothingLeft(t, admin)
+}
+
+func wantNoOrphans(t *testing.T, client *kubernetes.Clientset) {
+	t.Helper()
+	maps, err := client.CoreV1().ConfigMaps("").List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range maps.Items {
+		if one.Name == "held" {
+			t.Errorf("orphaned: ConfigMap %s in namespace %s", one.Name, one.Namespace)
+		}
+	}
+}
+
+// ofNamespaces uses the namespaces of a scenario wherever a scenario can name one: its webhook
+// and its policy decide in all of them, and the selectors see their labels.
+const ofNamespaces = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: mine.namespaces}
+spec:
+  level: MUST
+  requirement: A requirement.
+  namespaces:
+    - {name: blue, labels: {team: blue, of: $(id)}, annotations: {peer: $(namespace.red)}}
+    - {name: red}
+  given:
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: given, namespace: $(namespace.red)}}
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingWebhookConfiguration
+      metadata: {name: a}
+      webhooks:
+        - name: every.example.com
+          rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+        - name: blue.example.com
+          namespaceSelector: {matchLabels: {team: blue, of: $(id), kubernetes.io/metadata.name: $(namespace.blue)}}
+          rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicy
+      metadata: {name: p}
+      spec:
+        matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [secrets]}]}
+        validations: [{expression: "namespaceObject.metadata.?annotations['peer'].orValue('') == ''", message: it has a peer}]
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicyBinding
+      metadata: {name: p}
+      spec: {policyName: p, validationActions: [Deny]}
+  when:
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: $(namespace.blue)}}
+      then: {calls: {anyOrder: [every.example.com, blue.example.com]}}
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: $(namespace.red)}}
+      then: {calls: [every.example.com]}
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+      then: {calls: [every.example.com]}
+    - create: {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: $(namespace.red)}}
+    - create: {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: $(namespace.blue)}}
+      then: {code: 422, message: it has a peer}
+    - get: {apiVersion: v1, kind: Namespace, name: $(namespace.blue)}
+      then: {object: {metadata: {name: $(id)-blue, annotations: {peer: $(id)-red}}}}
+`
+
+// The namespaces of a scenario are on a cluster while it runs, and no longer.
+func namespacesTest(t *testing.T, admin *rest.Config) {
+	config, _ := operator(t, admin, transportRole)
+	scenarios, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(ofNamespaces)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := engine.Run(t.Context(), engine.Options{
+		Scenarios: scenarios,
+		Provider:  providers.RESTConfig{Config: config, Transport: providers.Transport{Mode: framework.TransportURL}},
+	})
+	wantAllPass(t, got, err)
+	wantNothingLeft(t, admin)
+}
+
+// A maker's own API server, which is only for tests, runs the scenarios without isolation, and has nothing of them
+// afterwards. Without the flag, they are unsupported there, and the reason says what to do.
+func TestDisposable(t *testing.T) {
+	t.Parallel()
+	server, err := envtest.Start(t.Context(), envtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, server.KubeConfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := everythingOf(t, server.Config)
+	var some []scenario.Scenario
+	open := 0
+	for _, s := range catalogue(t) {
+		if s.Spec.Isolation == scenario.IsolationNone {
+			open++
+		}
+		if s.Spec.Isolation == scenario.IsolationNone || s.Area == "order" {
+			some = append(some, s)
+		}
+	}
+	r, err := engine.Run(t.Context(), engine.Options{Provider: providers.Kubeconfig{Path: kubeconfig, Disposable: true}, Scenarios: some})
+	wantAllPass(t, r, err)
+	if open == 0 || r.Summary.Pass < open {
+		t.Errorf("%v; want %d scenarios without isolation to pass", r.Summary, open)
+	}
+	wantNothingLeft(t, server.Config)
+
+	r, err = engine.Run(t.Context(), engine.Options{Provider: providers.Kubeconfig{Path: kubeconfig}, Scenarios: some})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, outcome := range r.Outcomes {
+		if outcome.Verdict == framework.Unsupported && strings.Contains(outcome.Reason, "--disposable") {
+			open--
+		}
+	}
+	if open > 0 { // others run alone too
+		t.Errorf("%d scenarios without isolation are not unsupported with the flag in their reason", open)
+	}
+	wantNothingLeft(t, server.Config)
+	if left := everythingOf(t, server.Config); !slices.Equal(left, before) {
+		t.Errorf("left: %v; before: %v", left, before)
+	}
 }

@@ -52,7 +52,7 @@ type ineffective struct {
 // that is never effective costs only the scenarios that install it. It returns the scenarios on whose objects the API
 // server acts, and an error if nothing can be observed on it.
 func (r *groupRun) waitUntilEffective(ctx context.Context, squad []*execution.Setup) ([]*execution.Setup, error) {
-	squad = r.endGivenUp(squad)
+	squad = r.withoutIneffective(squad, nil)
 	since, manifests := r.now(), given(squad)
 	kinds := append(admissionKinds(manifests), otherKinds)
 	errs := make([]error, len(kinds))
@@ -90,40 +90,28 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, squad []*execution.Se
 		}
 		failed[kinds[i]] = cause
 	}
-	return r.repeatIneffective(r.endGivenUp(squad), failed), nil
+	return r.withoutIneffective(squad, failed), nil
 }
 
-// endGivenUp returns the scenarios without those that install a kind that was too often not effective in time. These are
-// inconclusive.
-func (r *groupRun) endGivenUp(squad []*execution.Setup) []*execution.Setup {
+// withoutIneffective returns the scenarios without those that install a kind that was not effective in time. They are
+// inconclusive if that happened too often, and else repeated if the kind has a cause among those of this time.
+func (r *groupRun) withoutIneffective(squad []*execution.Setup, causes map[string]string) []*execution.Setup {
 	return slices.DeleteFunc(slices.Clone(squad), func(s *execution.Setup) bool {
 		for _, kind := range append(admissionKinds(s.Installed()), otherKinds) {
 			r.mu.Lock()
 			known := r.ineffective[kind]
 			r.mu.Unlock()
-			if known.times < giveUpAfter {
+			cause, failed := causes[kind]
+			if !failed && known.times < giveUpAfter {
 				continue
 			}
 			reason := fmt.Sprintf("the API server did not use any %s in time, %d times, so it was not tried again; --patience makes the run wait longer: %v", cmp.Or(kind, "change"), known.times, known.err)
 			for _, c := range s.Cases {
-				r.finish(c.Scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: reason})
-			}
-			return true
-		}
-		return false
-	})
-}
-
-// repeatIneffective returns the scenarios that install no kind that failed. The others are repeated.
-func (r *groupRun) repeatIneffective(squad []*execution.Setup, failed map[string]string) []*execution.Setup {
-	return slices.DeleteFunc(squad, func(s *execution.Setup) bool {
-		for _, kind := range append(admissionKinds(s.Installed()), otherKinds) {
-			cause, is := failed[kind]
-			if !is {
-				continue
-			}
-			for _, c := range s.Cases {
-				r.again(c, cause, nil)
+				if known.times < giveUpAfter {
+					r.again(c, cause, nil)
+				} else {
+					r.finish(c.Scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: reason})
+				}
 			}
 			return true
 		}

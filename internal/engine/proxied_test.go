@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -138,7 +140,6 @@ func serveGuard(t *testing.T, handler http.HandlerFunc, served tls.Certificate, 
 
 // Each scenario sees the calls for its own requests of a webhook that is installed for all of them.
 func TestInstalledWebhook(t *testing.T) {
-	shippedFile := filepath.Join(t.TempDir(), "webhook.yaml")
 	const configuration = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
 metadata: {name: guard}
@@ -151,13 +152,6 @@ webhooks:
       - {operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}
       - {operations: ["*"], apiGroups: [rbac.authorization.k8s.io], apiVersions: [v1], resources: [clusterroles]}
 `
-	if err := os.WriteFile(shippedFile, []byte(configuration), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	project, err := shipped.Load(shippedFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := fstest.MapFS{}
 	for name, steps := range map[string]string{
 		"one": create("one", "{object: {metadata: {labels: {by: guard}}}, calls: [{webhook: guard.example.com, request: {name: one}}]}"),
@@ -167,30 +161,10 @@ webhooks:
 		"none":  "    - create: {apiVersion: v1, kind: Secret, metadata: {name: a}}\n      then: {calls: []}\n",
 		"wrong": create("wrong", "{calls: []}"),
 	} {
-		files[name+".yaml"] = &fstest.MapFile{Data: []byte("apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: mine." + name +
-			"}\nspec:\n  level: MUST\n  requirement: A requirement.\n  when:\n" + steps)}
-	}
-	scenarios, err := scenario.Load(scenario.LoadOptions{FS: files, Installed: project.Webhooks()})
-	if err != nil {
-		t.Fatal(err)
+		files[name+".yaml"] = byURL(name, "  when:\n"+steps)
 	}
 	served, bundle := certificate(t, time.Now().Add(time.Hour))
-	got, err := engine.Run(t.Context(), engine.Options{
-		Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{}),
-		Endpoints: serveGuard(t, honest, served, bundle), Install: project,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range got.Outcomes {
-		want := framework.Pass
-		if one.Name == "mine.wrong" {
-			want = framework.Fail
-		}
-		if one.Verdict != want {
-			t.Errorf("%s: got %s (%s), want %s", one.Name, one.Verdict, one.Reason, want)
-		}
-	}
+	checkVerdicts(t, files, engine.Options{Endpoints: serveGuard(t, honest, served, bundle), Install: installed(t, configuration)}, map[string]framework.Verdict{"mine.wrong": framework.Fail})
 }
 
 // create is a step that creates a ConfigMap.
@@ -286,5 +260,108 @@ func TestBrokenProxiedWebhook(t *testing.T) {
 				t.Errorf("got %s: %s\nwant %s: %s", outcome.Verdict, text, test.verdict, test.want)
 			}
 		})
+	}
+}
+
+// guardConfiguration is a configuration of the webhook under test with a clientConfig, in one line.
+func guardConfiguration(name, clientConfig string) string {
+	return "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: " + name + "}, webhooks: [{name: " + name + ".example.com, clientConfig: " + clientConfig +
+		", sideEffects: None, admissionReviewVersions: [v1], rules: [{operations: [CREATE], apiGroups: [\"\"], apiVersions: [v1], resources: [configmaps]}]}]}"
+}
+
+// byURL is a scenario with fields of its spec.
+func byURL(name, fields string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte("apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: mine." + name + "}\nspec:\n  level: MUST\n  requirement: A requirement.\n" + fields)}
+}
+
+// The calls of a webhook under test with a URL are seen, whichever way it is configured. If a request
+// configures it, they are not, and decide nothing. The TLS connection is that of the clientConfig.
+func TestWebhookByURL(t *testing.T) {
+	served, bundle := certificate(t, time.Now().Add(time.Hour))
+	_, other := certificate(t, time.Now().Add(time.Hour))
+	address := serveGuard(t, honest, served, bundle)["guard-system/guard"].URL
+	config := func(path string, bundle []byte) string {
+		return fmt.Sprintf("{url: %q, caBundle: %s}", address+path, base64.StdEncoding.EncodeToString(bundle))
+	}
+	seen := config("/mutate/", bundle)
+	given := func(clientConfig string) string {
+		return "  given:\n    - " + guardConfiguration("guard", clientConfig) + "\n  when:\n"
+	}
+	const called = "{object: {metadata: {labels: {by: guard}}}, calls: [{webhook: guard.example.com, path: /mutate, proto: HTTP/1.1, response: {allowed: true}}]}"
+	written := func(name, then string) string {
+		return "  when:\n    - create: " + guardConfiguration("$(id)-"+name, strings.Replace(seen, "/mutate/", "/mutate", 1)) + "\n" +
+			"    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n      dryRun: true\n      eventually: true\n      then: " + then + "\n"
+	}
+	files := fstest.MapFS{}
+	want := map[string]framework.Verdict{"mine.exclude": framework.Fail, "mine.none": framework.Fail, "mine.written-none": framework.Inconclusive, "mine.written-exclude": framework.Inconclusive}
+	for name, fields := range map[string]string{
+		"given":   given(seen) + create("a", called),
+		"exclude": given(seen) + create("a", "{calls: {exclude: [guard.example.com]}}"),
+		"none":    given(seen) + create("a", "{calls: []}"),
+		"install": "  when:\n    - install: [" + guardConfiguration("guard", seen) + "]\n" + create("a", called),
+		"replace": "  given:\n    - " + guardConfiguration("guard", config("/other", bundle)) + "\n  when:\n    - install: [" + guardConfiguration("guard", seen) + "]\n" + create("a", called),
+		"alone":   "  isolation: none\n" + given(seen) + create("a", called),
+		"fault":   "  hooks: {guard.example.com: {fault: reset}}\n" + given(seen) + create("a", "{code: 500, calls: [{webhook: guard.example.com, code: {$absent: true}}]}"),
+		// The TLS connection fails as that of the API server.
+		"other-ca": given(config("/mutate", other)) + create("a", `{code: 500, message: ["failed calling webhook", "x509: "]}`),
+		"no-ca":    given(config("/mutate", nil)) + create("a", `{code: 500, message: ["failed calling webhook", "x509: "]}`),
+		"bad-ca":   given(config("/mutate", []byte("no"))) + create("a", `{code: 500, message: "unable to load root certificates"}`),
+		"down":     given(`{url: "https://127.0.0.1:1/"}`) + create("a", `{code: 500, message: connection refused}`),
+		// A request configures it.
+		"written":         written("w", "{object: {metadata: {labels: {by: guard}}}}"),
+		"written-none":    written("x", "{object: {metadata: {labels: {by: guard}}}, calls: []}"),
+		"written-exclude": written("y", "{object: {metadata: {labels: {by: guard}}}, calls: {exclude: [$(id)-y.example.com]}}"),
+	} {
+		files[name+".yaml"] = byURL(name, fields)
+	}
+	checkVerdicts(t, files, engine.Options{}, want)
+}
+
+// The calls of a webhook with a URL that is installed for all scenarios are seen too.
+func TestInstalledByURL(t *testing.T) {
+	served, bundle := certificate(t, time.Now().Add(time.Hour))
+	address := serveGuard(t, honest, served, bundle)["guard-system/guard"].URL
+	manifest := guardConfiguration("guard", fmt.Sprintf("{url: %q, caBundle: %s}", address+"/mutate", base64.StdEncoding.EncodeToString(bundle)))
+	checkVerdicts(t, fstest.MapFS{
+		"a.yaml": byURL("a", "  when:\n"+create("good", "{calls: [{webhook: guard.example.com, path: /mutate}]}")),
+		"b.yaml": byURL("b", "  when:\n"+create("good", "{calls: {exclude: [guard.example.com]}}")),
+		"c.yaml": byURL("c", "  when:\n"+create("bad", "{refusedBy: {webhook: guard.example.com}}")),
+	}, engine.Options{Install: installed(t, manifest)}, map[string]framework.Verdict{"mine.b": framework.Fail})
+}
+
+// installed returns what is installed for all scenarios.
+func installed(t *testing.T, manifest string) *shipped.Project {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "webhook.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	project, err := shipped.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return project
+}
+
+// checkVerdicts runs scenarios, each of which passes unless want has another verdict.
+func checkVerdicts(t *testing.T, files fstest.MapFS, options engine.Options, want map[string]framework.Verdict) {
+	t.Helper()
+	scenarios, err := scenario.Load(scenario.LoadOptions{FS: files, Installed: options.Install.Webhooks()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Scenarios, options.Provider = scenarios, providers.NewEnvtest(providers.EnvtestOptions{})
+	got, err := engine.Run(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range got.Outcomes {
+		expected := framework.Pass
+		if verdict, other := want[one.Name]; other {
+			expected = verdict
+		}
+		if one.Verdict != expected {
+			t.Errorf("%s: got %s (%s), want %s", one.Name, one.Verdict, one.Reason, expected)
+		}
 	}
 }

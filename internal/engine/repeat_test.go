@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
@@ -270,5 +273,255 @@ func TestCasesAreRepeated(t *testing.T) {
 	}
 	if len(out.Outcomes) != len(want) || u.requests != 5 {
 		t.Errorf("got %d outcomes after %d requests, want %d after 5", len(out.Outcomes), u.requests, len(want))
+	}
+}
+
+// dying is a Provider and a Target whose API server ends during the first request, which gets no response.
+type dying struct {
+	unsteady
+	ended chan struct{}
+}
+
+func (e *dying) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return dyingTarget{unsteadyTarget{targettest.Target{Sandbox: e}, &e.unsteady}, e}, nil
+}
+
+func (e *dying) Do(ctx context.Context, _ framework.Request) (framework.Result, error) {
+	close(e.ended)
+	<-ctx.Done()
+	return framework.Result{}, ctx.Err()
+}
+
+func (e *dying) Ended() <-chan struct{} { return e.ended }
+func (e *dying) Err() error             { return errors.New("etcd ended by itself\nits last line") }
+
+type dyingTarget struct {
+	unsteadyTarget
+	e *dying
+}
+
+func (t dyingTarget) Optional() target.Optional { return target.Optional{Server: t.e} }
+
+// The end of an API server ends the run at once, on the default server and on one with a profile.
+func TestEndOfServer(t *testing.T) {
+	t.Parallel()
+	withProfile := read("a.one")
+	withProfile.Spec.Server = &scenario.Server{Flags: map[string]string{"v": "1"}}
+	for name, s := range map[string]scenario.Scenario{"default": read("a.one"), "profile": withProfile} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := Run(t.Context(), Options{Provider: &dying{ended: make(chan struct{})}, Scenarios: []scenario.Scenario{s}})
+			if !errors.Is(err, target.ErrGone) || !strings.HasSuffix(err.Error(), "etcd ended by itself\nits last line") {
+				t.Errorf("got error %v; want %v with the reason", err, target.ErrGone)
+			}
+			if got := out.Outcomes[0]; got.Verdict != framework.Errored || got.Reason != "not reached: the API server is gone: etcd ended by itself" {
+				t.Errorf("got %s: %s", got.Verdict, got.Reason)
+			}
+		})
+	}
+}
+
+// An API server of which no good answer arrives for longer than a restart takes ends the run, and a shorter time
+// does not.
+func TestServerIsGone(t *testing.T) {
+	t.Parallel()
+	for name, dead := range map[string]int{"gone": 1 << 20, "restarted": int(20 * time.Second / restartPause)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				lost := func() (framework.Result, error) { return framework.Result{}, framework.ErrNoResponse }
+				out, err := Run(t.Context(), Options{Provider: &unsteady{bad: lost, times: 1, dead: dead}, Scenarios: []scenario.Scenario{read("a.one")}})
+				gone := name == "gone"
+				if errors.Is(err, target.ErrGone) != gone || !gone && (err != nil || out.Outcomes[0].Verdict != framework.Pass) {
+					t.Errorf("the run ended with %v, %+v; want %v: %t", err, out.Outcomes, target.ErrGone, gone)
+				}
+				if took := time.Since(began); gone && took != target.Silence {
+					t.Errorf("the run ended after %s, want %s", took, target.Silence)
+				}
+			})
+		})
+	}
+}
+
+// slow is a Provider whose API server answers no request in the first 12 seconds, and then refuses the first one.
+type slow struct{ unsteady }
+
+func (s *slow) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return slowTarget{unsteadyTarget{targettest.Target{Sandbox: s}, &s.unsteady}, time.Now()}, nil
+}
+
+func (s *slow) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	result, err := s.unsteady.Do(ctx, request)
+	if !result.Allowed() {
+		timer := time.NewTimer(12 * time.Second)
+		defer timer.Stop()
+		<-timer.C
+	}
+	return result, err
+}
+
+type slowTarget struct {
+	unsteadyTarget
+	began time.Time
+}
+
+func (t slowTarget) Alive(ctx context.Context) error {
+	timer := time.NewTimer(12*time.Second - time.Since(t.began))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A failure while the API server answers nothing says nothing: a webhook call of it can have timed out.
+func TestServerPaused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		s.bad, s.times = func() (framework.Result, error) {
+			return response(500, "failed calling webhook: context deadline exceeded"), nil
+		}, 1
+		out, err := Run(t.Context(), Options{Provider: s, Scenarios: []scenario.Scenario{read("a.one")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := out.Outcomes[0]; got.Verdict != framework.Pass || got.Repeated != 1 {
+			t.Errorf("got %s (%s) after %d repetitions; want pass after 1", got.Verdict, got.Reason, got.Repeated)
+		}
+	})
+}
+
+// limited is a Provider and a Target whose API server never uses one kind of configuration, or lacks something.
+type limited struct {
+	unsteady
+	never string
+	lacks target.Lacks
+	other bool // it has other clients
+
+	mu    sync.Mutex
+	waits int // for the kind
+}
+
+func (s *limited) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return limitedTarget{unsteadyTarget{targettest.Target{Sandbox: s}, &s.unsteady}, s}, nil
+}
+
+type limitedTarget struct {
+	unsteadyTarget
+	s *limited
+}
+
+func (t limitedTarget) Optional() target.Optional {
+	optional := target.Optional{Lacks: func() target.Lacks { return t.s.lacks }}
+	if t.s.other {
+		optional.Confined = func(string, framework.Request) error { return nil }
+	}
+	return optional
+}
+
+func (t limitedTarget) WaitUntilEffective(_ context.Context, manifests []map[string]any) error {
+	if !slices.Contains(admissionKinds(manifests), t.s.never) {
+		return nil
+	}
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.s.waits++
+	return fmt.Errorf("wait: %w after 45s", framework.ErrTimeout)
+}
+
+// installs returns a scenario that is given a configuration of a kind.
+func installs(name, kind string) scenario.Scenario {
+	s := read(name)
+	s.Spec.Given = []map[string]any{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": "a"}}}
+	return s
+}
+
+// stages is a Progress that notes the stages of a run.
+type stages struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *stages) Stage(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, text)
+}
+
+func (*stages) Done(report.Outcome) {}
+
+// A configuration that is never effective costs the scenarios that install such a one, and no others. After two waits the
+// kind is not waited for again.
+func TestNotEffective(t *testing.T) {
+	t.Parallel()
+	var all []scenario.Scenario
+	for n := range 3 {
+		for _, kind := range []string{"MutatingAdmissionPolicy", "ValidatingWebhookConfiguration"} {
+			one := installs(fmt.Sprintf("a.%s-%d", strings.ToLower(kind), n), kind)
+			one.Spec.Exclusive = true // each has a wave
+			all = append(all, one)
+		}
+	}
+	all = append(all, read("a.z"))
+	on, shown := &limited{never: "MutatingAdmissionPolicy"}, &stages{}
+	r, err := Run(t.Context(), Options{Provider: on, Scenarios: all, Progress: shown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := 0
+	for _, outcome := range r.Outcomes {
+		want := framework.Pass
+		if strings.Contains(outcome.Name, "mutating") {
+			want = framework.Inconclusive
+		}
+		if outcome.Verdict != want {
+			t.Errorf("%s: %s, want %s: %s", outcome.Name, outcome.Verdict, want, outcome.Reason)
+		}
+		if strings.Contains(outcome.Reason, "any MutatingAdmissionPolicy in time, 2 times") {
+			given++
+		}
+	}
+	if on.waits > 8 || given < 1 {
+		t.Errorf("%d waits, %d scenarios given up; want few waits, and 1", on.waits, given)
+	}
+	if slices.ContainsFunc(shown.all, func(stage string) bool { return strings.Contains(stage, " 0 scenarios") }) {
+		t.Errorf("the progress says what happens with no scenario:\n%s", strings.Join(shown.all, "\n"))
+	}
+}
+
+// What an API server lacks costs the scenarios that need it.
+func TestLacks(t *testing.T) {
+	t.Parallel()
+	warned, user := read("a.warned"), read("a.user")
+	warned.Spec.When[0].Then = &scenario.Expectation{Warnings: []any{}}
+	user.Spec.When[0].As = &framework.User{Name: "jane"}
+	admitted := read("a.admitted")
+	for feature, unsupported := range map[target.Feature]string{
+		target.Warnings: "a.warned", target.Impersonation: "a.user", target.DeleteCollection: "", target.Narrowing: "",
+	} {
+		t.Run(string(feature), func(t *testing.T) {
+			t.Parallel()
+			r, err := Run(t.Context(), Options{Provider: &limited{lacks: target.Lacks{feature: "seen"}}, Scenarios: []scenario.Scenario{warned, user, admitted}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, outcome := range r.Outcomes {
+				want := framework.Pass
+				if outcome.Name == unsupported {
+					want = framework.Unsupported
+				}
+				if outcome.Verdict != want || want == framework.Unsupported && outcome.Reason != "needs "+string(feature)+", which this API server lacks: seen" {
+					t.Errorf("%s: %s, want %s: %s", outcome.Name, outcome.Verdict, want, outcome.Reason)
+				}
+			}
+		})
+	}
+	_, err := Run(t.Context(), Options{Provider: &limited{lacks: target.Lacks{target.Narrowing: "seen"}, other: true}, Scenarios: []scenario.Scenario{admitted}})
+	if err == nil || !strings.Contains(err.Error(), "their requests would be touched: seen") {
+		t.Errorf("got %v, want an error: the API server has other clients", err)
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -67,5 +68,62 @@ func TestPluginsUnsupported(t *testing.T) {
 	}
 	if reason := unsupported(scenario.Scenario{}, framework.TargetInfo{}); reason != "" {
 		t.Errorf("a scenario without plugins: %q; want none", reason)
+	}
+}
+
+func TestOtherMinor(t *testing.T) {
+	for _, c := range []struct {
+		server, since, until string
+		want                 bool
+	}{
+		{"v1.36.3", "1.36", "", false}, {"v1.35.4+k3s1", "1.36", "", true}, {"v2.0.0", "1.36", "", false}, {"v1.40.0-alpha.1", "1.36", "", false},
+		{"v1.36.3", "", "", false}, {"unknown", "", "", false}, {"unknown", "1.36", "", true}, {"", "1.36", "", true},
+		{"v1.36.3", "", "1.36", false}, {"v1.37.0-alpha.1", "", "1.36", true}, {"v1.37.2", "1.35", "1.36", true}, {"v1.35.4", "1.35", "1.36", false},
+		{"v1.34.4", "1.35", "1.36", true}, {"unknown", "", "1.36", true}, {"v2.0.0", "", "1.36", true}, {"v1.36.3", "", "one", true},
+	} {
+		t.Run(c.since+" to "+c.until+" on "+c.server, func(t *testing.T) {
+			s := scenario.Scenario{Spec: scenario.Spec{Since: c.since, Until: c.until}}
+			if got := OtherMinor(s, c.server); (got != "") != c.want {
+				t.Errorf("OtherMinor(since %q, until %q, server %s) = %q, want a reason: %t", c.since, c.until, c.server, got, c.want)
+			}
+		})
+	}
+}
+
+// A scenario whose plugin is off is unsupported. If that is not known, it runs, and a
+// failure is inconclusive.
+func TestNeededPlugins(t *testing.T) {
+	t.Parallel()
+	unknown := errors.New("the metrics cannot be read")
+	for name, one := range map[string]struct {
+		needs       []string
+		known       plugins
+		unsupported bool
+		onFailure   framework.Verdict
+	}{
+		"on":              {[]string{"plugin/Priority"}, plugins{enabled: []string{"Priority"}}, false, framework.Fail},
+		"off":             {[]string{"plugin/Priority"}, plugins{enabled: []string{"LimitRanger"}}, true, ""},
+		"one of two off":  {[]string{"plugin/LimitRanger", "plugin/Priority"}, plugins{enabled: []string{"LimitRanger"}}, true, ""},
+		"not known":       {[]string{"plugin/Priority"}, plugins{unknown: unknown}, false, framework.Inconclusive},
+		"on, as far":      {[]string{"plugin/Priority"}, plugins{enabled: []string{"Priority"}, unknown: unknown}, false, framework.Fail},
+		"none needed":     {nil, plugins{unknown: unknown}, false, framework.Fail},
+		"only capability": {[]string{framework.CapabilityAudit}, plugins{}, false, framework.Fail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scenario.Scenario{Spec: scenario.Spec{Needs: one.needs}}
+			reason := one.known.missing(s)
+			if (reason != "") != one.unsupported || one.unsupported && !strings.Contains(reason, "Priority") {
+				t.Errorf("got reason %q; want one: %t", reason, one.unsupported)
+			}
+			if one.unsupported {
+				return
+			}
+			if got := one.known.judge(s, report.Outcome{Verdict: framework.Fail}); got.Verdict != one.onFailure {
+				t.Errorf("got %s %q for a failure; want %s", got.Verdict, got.Reason, one.onFailure)
+			}
+			if got := one.known.judge(s, report.Outcome{Verdict: framework.Pass}); got.Verdict != framework.Pass {
+				t.Errorf("got %s for a pass; want it to stay", got.Verdict)
+			}
+		})
 	}
 }

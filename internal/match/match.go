@@ -1,9 +1,11 @@
 package match
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -191,4 +193,114 @@ func Equal(a, b any) bool {
 	default:
 		return scalarsEqual(a, b)
 	}
+}
+
+// shape converts a value to its JSON form, one level deep: nil, bool, string, a
+// number, map[string]any, []any, or Absent.
+func shape(value any) any {
+	switch value := value.(type) {
+	case nil, Absent, bool, string, json.Number, int, int64, float64:
+		return value
+	case map[string]any:
+		if value == nil {
+			return nil
+		}
+		return value
+	case []any:
+		if value == nil {
+			return nil
+		}
+		return value
+	default:
+		return encoded(value)
+	}
+}
+
+// unencodable is a Go value without a JSON form. It equals nothing.
+type unencodable struct {
+	goType string
+}
+
+// encoded encodes a value to JSON and decodes it.
+func encoded(value any) any {
+	var back any
+	text, err := json.Marshal(value)
+	if err == nil {
+		back, err = decode(text)
+	}
+	if err != nil {
+		return unencodable{fmt.Sprintf("%T", value)}
+	}
+	return back
+}
+
+// numeric is a number as the API server decodes it: an integer of 64 bits, or else
+// the nearest float64.
+type numeric struct {
+	isWhole bool
+	whole   int64
+	float   float64
+}
+
+// number returns a value that shape returned as a number.
+func number(value any) (numeric, bool) {
+	switch value := value.(type) {
+	case int:
+		return wholeNumber(int64(value)), true
+	case int64:
+		return wholeNumber(value), true
+	case float64:
+		return numeric{float: value}, !math.IsNaN(value) && !math.IsInf(value, 0)
+	case json.Number:
+		if whole, err := value.Int64(); err == nil {
+			return wholeNumber(whole), true
+		}
+		float, err := value.Float64()
+		return numeric{float: float}, err == nil
+	default:
+		return numeric{}, false
+	}
+}
+
+func wholeNumber(whole int64) numeric {
+	return numeric{isWhole: true, whole: whole, float: float64(whole)}
+}
+
+// compare is exact for integers.
+func (n numeric) compare(other numeric) int {
+	if n.isWhole && other.isWhole {
+		return cmp.Compare(n.whole, other.whole)
+	}
+	return cmp.Compare(n.float, other.float)
+}
+
+// Redacted is what a Difference shows for a Hidden value.
+const Redacted = "(redacted)"
+
+// Hidden is an actual value that is compared like Value, but that no Difference shows.
+type Hidden struct{ Value any }
+
+// MarshalJSON returns Redacted as a JSON string, for values that contain a Hidden one.
+func (Hidden) MarshalJSON() ([]byte, error) { return json.Marshal(Redacted) }
+
+// reveal returns the value of a Hidden one, and any other value as it is.
+func reveal(value any) any {
+	if hidden, ok := value.(Hidden); ok {
+		return hidden.Value
+	}
+	return value
+}
+
+// hidden is differences for a Hidden value. A difference within the value is shown as one
+// of the whole value.
+func (m Matcher) hidden(expected any, actual Hidden, path string) []Difference {
+	if m.holds(expected, actual.Value) {
+		return nil
+	}
+	described := Redacted
+	switch name, _, ok := Operator(expected); {
+	case ok && (name == opAbsent || name == opNonEmpty), expected == nil:
+		described = m.Describe(expected)
+	}
+	return []Difference{{Path: path, Expected: described, Actual: Redacted}}
 }

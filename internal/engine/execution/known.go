@@ -3,7 +3,10 @@ package execution
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -159,4 +162,84 @@ func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind sc
 		return nil
 	}
 	return missing
+}
+
+// writesField reports whether the scenario itself writes the field of a path: in a manifest, a patch, the schema of a
+// CustomResourceDefinition, an expression or a body. It can expect that the API server drops such a field.
+func (c *Case) writesField(path []any) bool {
+	text, err := json.Marshal([]any{c.Given, c.Scenario.Spec.When, c.Scenario.Spec.Hooks})
+	var written any
+	var names []string
+	for _, step := range path {
+		if name, ok := step.(string); ok {
+			names = append(names, regexp.QuoteMeta(name))
+		}
+	}
+	if err != nil || json.Unmarshal(text, &written) != nil || len(names) == 0 {
+		return true
+	}
+	// A schema has other names between those of fields, and a path of a patch has items.
+	fields := regexp.MustCompile(`/` + strings.Join(names, `/((properties|items|additionalProperties|-|[0-9]+)/)*`) + `/$`)
+	inText := regexp.MustCompile(`(?s)\b` + strings.Join(names, `\b.*\b`) + `\b`)
+	return writes(written, "/", func(at string, value any) bool {
+		text, _ := value.(string)
+		return fields.MatchString(at) || inText.MatchString(text)
+	})
+}
+
+// writes reports whether a function returns true for one of the values in a value, besides expectations. It gets the place
+// of each as a JSON pointer with a slash at the end. The value of an operation of a JSON patch is at the path of the
+// operation.
+func writes(value any, at string, is func(at string, value any) bool) bool {
+	if is(at, value) {
+		return true
+	}
+	if list, ok := value.([]any); ok {
+		return slices.ContainsFunc(list, func(item any) bool { return writes(item, at, is) })
+	}
+	fields, _ := value.(map[string]any)
+	pointer, _ := fields["path"].(string)
+	return slices.ContainsFunc(slices.Collect(maps.Keys(fields)), func(name string) bool {
+		here := at + name + "/"
+		if name == "value" && strings.HasPrefix(pointer, "/") {
+			here = strings.TrimSuffix(pointer, "/") + "/"
+		}
+		return name != "then" && name != "wait" && writes(fields[name], here, is)
+	})
+}
+
+// kubernetesPlugins are the admission plugins of the supported versions of Kubernetes
+// (k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go).
+func kubernetesPlugins() []string {
+	return strings.Fields(`AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning
+		CertificateSubjectRestriction ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass
+		DefaultTolerationSeconds DenyServiceExternalIPs EventRateLimit ExtendedResourceToleration ImagePolicyWebhook
+		JobValidation LimitPodHardAntiAffinityTopology LimitRanger MutatingAdmissionPolicy MutatingAdmissionWebhook
+		NamespaceAutoProvision NamespaceExists NamespaceLifecycle NodeDeclaredFeatureValidator NodeRestriction
+		OwnerReferencesPermissionEnforcement PersistentVolumeClaimResize PodGroupProtection PodGroupWorkloadExists
+		PodNodeSelector PodResizeValidator PodSecurity PodTolerationRestriction PodTopologyLabels Priority ResourceQuota
+		RuntimeClass ServiceAccount StorageObjectInUseProtection TaintNodesByCondition ValidatingAdmissionPolicy
+		ValidatingAdmissionWebhook`)
+}
+
+// unknownPlugins returns errors for plugins that are expected not to be called and that no API server has. At
+// is the field path of the expectation.
+func (c *Case) unknownPlugins(ctx context.Context, at string, expect *scenario.Plugins) []*scenario.Error {
+	if expect == nil || len(expect.Exclude) == 0 {
+		return nil
+	}
+	names := append(kubernetesPlugins(), c.target.Info().Plugins...)
+	if enabled := c.target.Optional().Plugins; enabled != nil {
+		found, _ := enabled(ctx) // an incomplete list helps too
+		names = append(names, found...)
+	}
+	var problems []*scenario.Error
+	for i, name := range expect.Exclude {
+		if !slices.Contains(names, name) {
+			problems = append(problems, c.Scenario.ErrorAt(at, fmt.Sprintf("plugins.exclude[%d]", i),
+				fmt.Sprintf("there is no admission plugin %q; expected one of Kubernetes or of the API server", name),
+				strings.TrimPrefix(suggest.DidYouMean(name, names), "; ")))
+		}
+	}
+	return problems
 }

@@ -1,12 +1,17 @@
 package execution
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -103,4 +108,80 @@ func walk(value any, path string) (any, bool) {
 		}
 	}
 	return value, true
+}
+
+// addUsers adds the users that a step acts as.
+func (c *Case) addUsers(step scenario.Step) {
+	if step.As != nil {
+		c.users[strings.NewReplacer("$(id)", c.ID, "$(namespace)", c.ID).Replace(step.As.Name)] = true
+	}
+	for _, inner := range step.Parallel {
+		c.addUsers(inner)
+	}
+}
+
+// ownUser reports whether requests of a user can belong to the scenario. On a cluster
+// controllers write to its namespaces too, and only their requests do not count: what an
+// API server says of the user can be what the scenario tests.
+func (c *Case) ownUser(name string) bool {
+	info := c.target.Info()
+	if c.Open() && name == apiServerUser && !c.users[name] {
+		return false // it writes Leases, for instance
+	}
+	if info.Kind == framework.TargetEnvtest || name == info.User || c.users[name] {
+		return true // on target envtest there are no controllers
+	}
+	return !isController(name) || runid.Has(name, c.ID)
+}
+
+// apiServerUser is the user of the requests that an API server sends to itself.
+const apiServerUser = "system:apiserver"
+
+// isController reports whether a user is a component of Kubernetes or a workload of the
+// cluster, by the names that Kubernetes reserves. See
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
+func isController(name string) bool {
+	switch name {
+	case apiServerUser, "system:kube-controller-manager", "system:cloud-controller-manager", "system:kube-scheduler", "system:kube-proxy":
+		return true
+	default:
+		return strings.HasPrefix(name, "system:serviceaccount:") || strings.HasPrefix(name, "system:node:")
+	}
+}
+
+// Texts returns what replaces each text of the outcome. It does not have what is not shown, and has the names that
+// the user wrote instead of those that the run has made of them. The namespace of the scenario is $(namespace).
+func (c *Case) Texts() func(text string) string {
+	run := c.ID[:max(strings.LastIndex(c.ID, "-"), 0)]
+	if run == "" {
+		return redact.Text
+	}
+	configurations := map[string]bool{}
+	for _, one := range c.Own() {
+		configurations[(&unstructured.Unstructured{Object: one}).GetName()] = true
+	}
+	made := regexp.MustCompile(`\b` + regexp.QuoteMeta(run) + `\b(-\d{5}\b|-installed\b)?(?:-([a-zA-Z0-9.-]*[a-zA-Z0-9]))?(\.[a-z])?`)
+	written := func(name string) string {
+		parts := made.FindStringSubmatch(name)
+		number, rest, group := parts[1], parts[2], parts[3]
+		switch {
+		case number == "-installed" && rest != "":
+			return rest
+		case number == "" || number == "-installed":
+			return "$(run)" + name[len(run):]
+		case run+number != c.ID:
+			return name // of another scenario
+		case rest == "" && group != "": // an API group
+			return "$(id)" + group
+		case rest == "":
+			return "$(namespace)"
+		case configurations[rest], c.Scenario.IsPolicyTest(): // a PolicyTest has no placeholders
+			return rest
+		case slices.ContainsFunc(c.Scenario.Spec.Namespaces, func(n scenario.Namespace) bool { return n.Name == rest }):
+			return "$(namespace." + rest + ")"
+		default:
+			return "$(id)-" + rest
+		}
+	}
+	return func(text string) string { return made.ReplaceAllStringFunc(redact.Text(text), written) }
 }

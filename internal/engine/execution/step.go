@@ -1,23 +1,29 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // The limits of one step: for everything it does, and for the wait for an audit event.
@@ -215,4 +221,234 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 		return err
 	}
 	return asError(c.unknownFields(ctx, request.Kind.GroupVersion(), c.path+".wait.object", w.Object, objects{"": {last.Fields()}}))
+}
+
+// seenObject is an object that existed.
+type seenObject struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+// noteSeen notes the object that a successful request wrote, read or deleted.
+func (c *Case) noteSeen(request framework.Request, result framework.Result) {
+	if request.DryRun || !result.Allowed() || request.Verb == framework.VerbList {
+		return
+	}
+	metadata, _ := result.Fields()["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	c.noteExists(request, cmp.Or(request.Name, name))
+}
+
+// noteExists notes that the object of a request exists, under any of the names.
+func (c *Case) noteExists(request framework.Request, names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		c.seen[seenObject{request.Kind.GroupKind(), request.Namespace, name}] = true
+	}
+}
+
+// noteInstalled notes that the scenario has an object. Names of policies get a prefix.
+func (c *Case) noteInstalled(manifest map[string]any) {
+	if request, _, err := c.composer().Compose(scenario.Step{Create: manifest}); err == nil {
+		c.noteExists(request, request.Name, c.policyName(request.Name))
+	}
+}
+
+// waitGone waits until an object does not exist. It is a mistake in the scenario if it never existed, as far
+// as the scenario has seen.
+func (c *Case) waitGone(ctx context.Context, request framework.Request, w scenario.Wait) error {
+	var last framework.Result
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
+		var err error
+		if last, err = c.sandbox.Send(ctx, request); err != nil {
+			return false, err
+		}
+		c.noteSeen(request, last)
+		return last.Status.Code == 404, nil
+	})
+	if limitEnded(err) {
+		return fmt.Errorf("%w after %s: the last response was %d %s", framework.ErrTimeout, c.patience, last.Status.Code, last.Status.Message)
+	}
+	if err != nil {
+		return err
+	}
+	c.noteInstalled(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": c.ID}})
+	for _, namespace := range c.namespaces {
+		c.noteInstalled(c.manifestOf(namespace))
+	}
+	for _, manifest := range c.Given {
+		c.noteInstalled(manifest)
+	}
+	of := seenObject{request.Kind.GroupKind(), request.Namespace, request.Name}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen[of] {
+		return nil
+	}
+	var names []string
+	for one := range c.seen {
+		if one.kind == of.kind && one.namespace == of.namespace {
+			names = append(names, one.name)
+		}
+	}
+	slices.Sort(names)
+	return asError([]*scenario.Error{c.Scenario.ErrorAt(c.path+".wait", "name",
+		fmt.Sprintf("wait for %s %s to be gone: this scenario has not seen it before; expected an object that was given, or that a step wrote or read", w.Kind, w.Name),
+		cmp.Or(strings.TrimPrefix(suggest.DidYouMean(request.Name, names), "; "), "check its kind, name and namespace, or wait for it first"))})
+}
+
+// compile returns the scripts of the Hooks of a scenario. Path is their field path in the spec.
+func (c *Case) compile(path string, hooks map[string]scenario.Hook) map[string]hook.Script {
+	scripts := map[string]hook.Script{}
+	for name, h := range hooks {
+		replies := h.Replies
+		if len(replies) == 0 {
+			replies = []scenario.Reply{h.Reply}
+		}
+		var script hook.Script
+		for i, reply := range replies {
+			compiled := reply.Reply
+			if len(reply.Meanwhile) > 0 {
+				at := fmt.Sprintf("%s[%s]", path, name)
+				if len(h.Replies) > 0 {
+					at = fmt.Sprintf("%s.replies[%d]", at, i)
+				}
+				compiled.Meanwhile = func() error { return c.at(at).meanwhile(reply.Meanwhile) }
+			}
+			script.Replies = append(script.Replies, compiled)
+		}
+		scripts[name] = script
+	}
+	return scripts
+}
+
+// currentScripts returns the scripts as the steps so far set them.
+func (c *Case) currentScripts() map[string]hook.Script {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.scripts)
+}
+
+// meanwhile runs steps while a webhook is called. The path of the case is the path of the reply. Their expectations
+// apply to the responses; the calls belong to the outer step.
+func (c *Case) meanwhile(steps []scenario.Step) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
+	defer cancel()
+	for i, step := range steps {
+		failure := c.innerStep(ctx, step, fmt.Sprintf("%s.meanwhile[%d]", c.path, i))
+		if failure == nil {
+			continue
+		}
+		if cause := failure.NothingAboutAdmission(); cause != "" {
+			return fmt.Errorf("step %d meanwhile: %s: %w: %s", i+1, failure.action, expect.ErrDuringCall, cause)
+		}
+		if failure.Err != nil {
+			return fmt.Errorf("step %d meanwhile: %s: %w", i+1, failure.action, failure.Err)
+		}
+		for k := range failure.mismatches {
+			failure.mismatches[k].Path = fmt.Sprintf("meanwhile[%d] %s: %s", i, failure.action, failure.mismatches[k].Path)
+		}
+		return &mismatchError{failure.mismatches}
+	}
+	return nil
+}
+
+// setScripts replaces the scripts of webhooks.
+func (c *Case) setScripts(hooks map[string]scenario.Hook) error {
+	for name, script := range c.compile(c.path+".script", hooks) {
+		if err := c.sandbox.SetScript(name, script); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.scripts[name] = script
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// Waits reports whether a webhook of the scenario delays its answer.
+func (c *Case) Waits() bool {
+	for _, script := range c.currentScripts() {
+		for _, reply := range script.Replies {
+			if reply.Fault == hook.Hang || reply.Fault == hook.Slow || reply.Fault == hook.TLSHang || reply.Delay > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inParallel carries out steps at the same time. The expectation of the parallel step is
+// judged on the calls of all of them.
+func (c *Case) inParallel(ctx context.Context, step scenario.Step) *Failure {
+	recording := c.sandbox.Record()
+	defer recording.Stop()
+	failures := make([]*Failure, len(step.Parallel))
+	outer := *c
+	outer.answers = &answers{}
+	result := framework.Result{Started: time.Now()}
+	var group sync.WaitGroup
+	for i, inner := range step.Parallel {
+		group.Go(func() { failures[i] = outer.innerStep(ctx, inner, fmt.Sprintf("%s.parallel[%d]", c.path, i)) })
+	}
+	group.Wait()
+	result.Finished = time.Now()
+	if f := ofParallel(failures); f != nil {
+		return f
+	}
+	result.Status.Code = 200
+	recording.Wait(ctx)
+	result.Trace = recording.Calls()
+	if c.inner {
+		result.Trace = nil
+	}
+	err := recording.Err()
+	if other := (*mismatchError)(nil); errors.As(err, &other) {
+		return &Failure{action: "parallel", mismatches: other.mismatches, result: result}
+	}
+	var mismatches []expect.Mismatch
+	if err == nil {
+		mismatches, err = c.judge(ctx, step.Then, &result)
+	}
+	if err == nil && len(mismatches) > 0 {
+		return c.judged(ctx, Failure{action: "parallel", expect: step.Then, mismatches: mismatches, result: result}, outer.answers.all, "")
+	}
+	if err != nil {
+		return &Failure{action: "parallel", result: result, Err: err}
+	}
+	return failed("parallel", c.vacuous(ctx, step.Then, schema.GroupVersion{}, result))
+}
+
+// ofParallel returns the failure that decides about a parallel step, or nil: the first one
+// that says nothing about admission, because it can be the cause of the others (a request
+// that was lost, or that another client's policy refused, does not reach a barrier), else the first.
+func ofParallel(failures []*Failure) *Failure {
+	decides := func(f *Failure) bool {
+		return f != nil && (f.NothingAboutAdmission() != "" || errors.As(f.Err, new(*ForeignError)))
+	}
+	at := slices.IndexFunc(failures, decides)
+	if at < 0 {
+		at = slices.IndexFunc(failures, func(f *Failure) bool { return f != nil })
+	}
+	if at < 0 {
+		return nil
+	}
+	failures[at].action = fmt.Sprintf("parallel[%d] %s", at, failures[at].action)
+	return failures[at]
+}
+
+// answers are the responses to the requests of a step and of the steps in it. Nil discards them.
+type answers struct {
+	mu  sync.Mutex
+	all []framework.Result
+}
+
+func (a *answers) add(result framework.Result) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, result)
 }

@@ -2,11 +2,15 @@ package expect
 
 import (
 	"fmt"
+	"net/textproto"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 func (c comparison) judgeCalls(expect *scenario.Calls, trace framework.Trace) []Mismatch {
@@ -131,4 +135,302 @@ func webhooks(calls []scenario.Call) []string {
 		names = append(names, call.Webhook)
 	}
 	return names
+}
+
+// judgeCall compares an expected call with the call at index. If the webhooks differ, it does not
+// compare other fields.
+func (c comparison) judgeCall(expect scenario.Call, trace framework.Trace, index int, path string) []Mismatch {
+	call := trace[index]
+	if expect.Webhook != call.Webhook {
+		return ofCall(one(path, "a call of "+expect.Webhook, called(trace, index)), index)
+	}
+	if expect.Header != nil {
+		expect.Header = canonical(expect.Header)
+	}
+	expect.Webhook = "" // it is the same
+	var found []Mismatch
+	for _, field := range fieldsOf(expect) {
+		if field.name != "phase" && !call.Observed { // the other fields are only known for calls that a Hook received
+			found = append(found, one(match.Key(path, field.name), c.Describe(field.value), "unknown: no Hook received the call, it is only inferred")...)
+			break
+		}
+		var actual any = match.Absent{}
+		if value, ok := c.seen[index][field.name]; ok {
+			actual = value
+		}
+		found = append(found, c.Match(field.value, actual, match.Key(path, field.name))...)
+	}
+	return ofCall(found, index)
+}
+
+// namedField is a field of an expected call that is set.
+type namedField struct {
+	name  string
+	value any
+}
+
+// fieldsOf returns the fields of an expectation that are set, in the order of the type.
+func fieldsOf(expect any) []namedField {
+	var fields []namedField
+	for i, value := 0, reflect.ValueOf(expect); i < value.NumField(); i++ {
+		if name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ","); !value.Field(i).IsZero() {
+			fields = append(fields, namedField{name, value.Field(i).Interface()})
+		}
+	}
+	return fields
+}
+
+// viewsOf returns calls as maps: see viewOf.
+func (c comparison) viewsOf(calls framework.Trace) []map[string]any {
+	views := make([]map[string]any, 0, len(calls))
+	for _, call := range calls {
+		views = append(views, c.viewOf(call))
+	}
+	return views
+}
+
+// viewOf returns a call as a map with the field names of an expectation. It always has query
+// and header, which can be empty. It has review and request only if the review was decoded, and
+// code, response and responseBytes only if there was an answer.
+func (c comparison) viewOf(call framework.Call) map[string]any {
+	seen := map[string]any{
+		"webhook": call.Webhook,
+		"phase":   string(call.Phase),
+		"query":   firsts(call.Query),
+		"header":  firsts(call.Header),
+		"method":  call.Method,
+		"path":    call.Path,
+		"proto":   call.Proto,
+	}
+	if call.Protocols != nil {
+		seen["protocols"] = list(call.Protocols)
+	}
+	for name, text := range map[string]string{
+		"serverName": call.ServerName, "clientCertificate": call.ClientCertificate, "connection": call.Connection,
+	} {
+		if text != "" {
+			seen[name] = text
+		}
+	}
+	if call.Review != nil {
+		seen["review"] = call.Review
+	}
+	if request := call.Request(); request != nil {
+		seen["request"] = request
+	}
+	seen["requestBytes"] = int64(call.RequestBytes)
+	if call.Code != 0 {
+		seen["code"], seen["responseBytes"] = int64(call.Code), int64(call.ResponseBytes)
+	}
+	if call.Response != nil {
+		seen["response"] = call.Response
+	}
+	if !call.Finished.IsZero() {
+		seen["latencyMillis"] = float64(call.Finished.Sub(call.Started).Microseconds()) / 1000
+	}
+	return redact.Fields(seen)
+}
+
+// firsts returns the first value for each name.
+func firsts(values map[string][]string) map[string]any {
+	first := make(map[string]any, len(values))
+	for name, all := range values {
+		if len(all) > 0 {
+			first[name] = all[0]
+		}
+	}
+	return first
+}
+
+// canonical returns an expected header with canonical names, as in net/http. The fields of $exact
+// are also names.
+func canonical(header map[string]any) map[string]any {
+	result := make(map[string]any, len(header))
+	for name, value := range header {
+		if name == "$exact" {
+			if inner, ok := value.(map[string]any); ok {
+				value = canonical(inner)
+			}
+			result[name] = value
+			continue
+		}
+		result[textproto.CanonicalMIMEHeaderKey(name)] = value
+	}
+	return result
+}
+
+// judgeDistinct checks that the value at each path differs between all calls.
+func (c comparison) judgeDistinct(paths []string, trace framework.Trace) []Mismatch {
+	var found []Mismatch
+	for _, path := range paths {
+		found = append(found, c.judgeDistinctAt(path, trace)...)
+	}
+	return found
+}
+
+func (c comparison) judgeDistinctAt(path string, trace framework.Trace) []Mismatch {
+	expected := "a different value of " + path + " in each call"
+	if len(trace) < 2 {
+		return one("distinct", expected, tooFew(trace))
+	}
+	var values []any
+	for index := range trace {
+		value, err := match.Lookup(c.seen[index], path)
+		if err != nil {
+			return one("distinct", "the path of a field of a call", err.Error())
+		}
+		here := fmt.Sprintf("calls[%d].%s", index, path)
+		if value == (any)(match.Absent{}) {
+			return []Mismatch{{Path: here, Expected: expected, Actual: "(absent)", Call: &index}}
+		}
+		same := slices.IndexFunc(values, func(earlier any) bool { return match.Equal(earlier, value) })
+		if same >= 0 {
+			actual := fmt.Sprintf("%s, the same as in calls[%d]", c.Show(value), same)
+			return []Mismatch{{Path: here, Expected: expected, Actual: actual, Call: &index}}
+		}
+		values = append(values, value)
+	}
+	return nil
+}
+
+func (c comparison) judgeTimes(expect *scenario.Expectation, got framework.Result) []Mismatch {
+	var found []Mismatch
+	if expect.Serial {
+		found = append(found, judgeSerial(got.Trace)...)
+	}
+	if len(expect.Overlapping) > 0 {
+		found = append(found, c.judgeOverlapping(expect.Overlapping, got.Trace)...)
+	}
+	if expect.AnsweredLast {
+		found = append(found, judgeAnsweredLast(got)...)
+	}
+	return found
+}
+
+func judgeSerial(trace framework.Trace) []Mismatch {
+	const expected = "each call to start after the previous call was answered"
+	if len(trace) < 2 {
+		return one("serial", expected, tooFew(trace))
+	}
+	if unknown := withoutTimes("serial", expected, trace, indices(trace)); unknown != nil {
+		return unknown
+	}
+	last := 0 // the call so far that was answered last
+	for index := 1; index < len(trace); index++ {
+		if early := trace[last].Finished.Sub(trace[index].Started); early > 0 {
+			return []Mismatch{{
+				Path:     "serial",
+				Expected: expected,
+				Actual:   fmt.Sprintf("%s, %s before %s", called(trace, index), early, answered(trace, last)),
+				Call:     &index,
+			}}
+		}
+		if !trace[index].Finished.Before(trace[last].Finished) {
+			last = index
+		}
+	}
+	return nil
+}
+
+func (c comparison) judgeOverlapping(names []string, trace framework.Trace) []Mismatch {
+	expected := "the calls of " + c.Show(names) + " to overlap in time"
+	for _, name := range names {
+		if !slices.Contains(trace.Webhooks(), name) {
+			return one("overlapping", expected, "no call of "+name)
+		}
+	}
+	var chosen []int
+	for index, call := range trace {
+		if slices.Contains(names, call.Webhook) {
+			chosen = append(chosen, index)
+		}
+	}
+	if len(chosen) < 2 {
+		return one("overlapping", expected, "only one such call")
+	}
+	if unknown := withoutTimes("overlapping", expected, trace, chosen); unknown != nil {
+		return unknown
+	}
+	latest, soonest := chosen[0], chosen[0] // the call that began last, and the one that was answered first
+	for _, index := range chosen {
+		if trace[index].Started.After(trace[latest].Started) {
+			latest = index
+		}
+		if trace[index].Finished.Before(trace[soonest].Finished) {
+			soonest = index
+		}
+	}
+	gap := trace[latest].Started.Sub(trace[soonest].Finished)
+	if gap < 0 {
+		return nil
+	}
+	return []Mismatch{{
+		Path:     "overlapping",
+		Expected: expected,
+		Actual:   fmt.Sprintf("%s, %s after %s", called(trace, latest), gap, answered(trace, soonest)),
+		Call:     &latest,
+	}}
+}
+
+func judgeAnsweredLast(got framework.Result) []Mismatch {
+	const expected = "every call to be answered before the API server responds to the client"
+	if len(got.Trace) == 0 {
+		return one("answeredLast", expected, "no calls")
+	}
+	if got.Finished.IsZero() {
+		return one("answeredLast", expected, "unknown: the time of the response to the client was not recorded")
+	}
+	if unknown := withoutTimes("answeredLast", expected, got.Trace, indices(got.Trace)); unknown != nil {
+		return unknown
+	}
+	var found []Mismatch
+	for index, call := range got.Trace {
+		if late := call.Finished.Sub(got.Finished); late > 0 && !call.GivenUp {
+			found = append(found, Mismatch{
+				Path:     "answeredLast",
+				Expected: expected,
+				Actual:   fmt.Sprintf("%s, %s after the response to the client", answered(got.Trace, index), late),
+				Call:     &index,
+			})
+		}
+	}
+	return found
+}
+
+// withoutTimes returns a Mismatch for the first call without known times, or nil.
+func withoutTimes(path, expected string, trace framework.Trace, calls []int) []Mismatch {
+	for _, index := range calls {
+		call := trace[index]
+		var why string
+		switch {
+		case !call.Observed:
+			why = "only inferred, no Hook received it"
+		case call.Started.IsZero() || call.Finished.IsZero():
+			why = "not yet answered"
+		default:
+			continue
+		}
+		actual := fmt.Sprintf("unknown: call %d (%s) is %s", index+1, call.Webhook, why)
+		return []Mismatch{{Path: path, Expected: expected, Actual: actual, Call: &index}}
+	}
+	return nil
+}
+
+func answered(trace framework.Trace, index int) string {
+	return fmt.Sprintf("call %d (%s) was answered", index+1, trace[index].Webhook)
+}
+
+func tooFew(trace framework.Trace) string {
+	if len(trace) == 1 {
+		return "only one call; want two or more to compare"
+	}
+	return "no calls"
+}
+
+func indices(trace framework.Trace) []int {
+	all := make([]int, len(trace))
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
