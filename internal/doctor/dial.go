@@ -103,7 +103,7 @@ func (c *checker) call(h *webhook) (Dialed, *reach.Request) {
 		}
 		for _, namespace := range namespaces {
 			r, text := p.Request, "CREATE "+p.Resource.Resource+"/"+dialName
-			object := (&object{}).with(p.Object).DeepCopy()
+			object := (&unstructured.Unstructured{Object: p.Object}).DeepCopy()
 			object.SetName(dialName)
 			r.Name = dialName
 			if p.Namespace != "" {

@@ -16,7 +16,7 @@ func TestInitInterrupted(t *testing.T) {
 	written := filepath.Join(dir, "test.yaml")
 	for _, after := range []string{"finding requests", "sending the requests"} {
 		ctx, cancel := context.WithCancel(t.Context())
-		a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: cancelAt{after, cancel}}, catalogue: fixture()}
+		a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &interrupting{at: after, cancel: cancel}}, catalogue: fixture()}
 		if code := a.main(ctx, []string{"init", filepath.Join("testdata", "init"), "--to", written}); code != exitInterrupted {
 			t.Errorf("interrupted after %q: exit code %d; want %d", after, code, exitInterrupted)
 		}
@@ -25,17 +25,4 @@ func TestInitInterrupted(t *testing.T) {
 			t.Errorf("interrupted after %q: got %v, %v; want no file", after, left, err)
 		}
 	}
-}
-
-// cancelAt is a writer that calls cancel when a string is written.
-type cancelAt struct {
-	text   string
-	cancel func()
-}
-
-func (c cancelAt) Write(data []byte) (int, error) {
-	if strings.Contains(string(data), c.text) {
-		c.cancel()
-	}
-	return len(data), nil
 }
