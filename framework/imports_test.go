@@ -26,7 +26,7 @@ func layers() [][]string {
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
 		{"internal/apiserver/fence", "framework/matchers", "internal/review", "internal/vary", "framework/harness/builtin", "internal/shipped", "internal/target", "suites/contract/internal/check"},
 		{"internal/doctor", "internal/target/targettest", "suites/webhook/internal/check", "suites/contract/internal/rules", "internal/engine/expect"},
-		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
+		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules"},
 		{"internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
 		{"internal/providers", "internal/e2e", "internal/policymutants"},
@@ -63,7 +63,7 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
-		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
+		"k8s.io/client-go":               {"internal/minor", "internal/doctor", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "internal/cel", "internal/vary", "cmd/admissiontest/internal/cli", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/rules"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/providers", "cmd/admissiontest/internal/cli"},

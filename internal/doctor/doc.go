@@ -14,6 +14,8 @@
 // What a rule needs and the Input does not have makes the rule inconclusive for the webhook or policy, with the
 // reason. It is never a pass. Each finding names a request that is affected.
 //
+// The client of ReadCluster can only get and list: its transport refuses every other request before it is sent.
+//
 // # Not promised
 //
 // Objects in the requests are made up: they have the labels and users that Kubernetes gives them, and few other

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -26,16 +27,7 @@ func Severities() []Severity { return []Severity{Error, Warning, Note} }
 // AtLeast reports whether a severity is as bad as another one, or worse.
 func (s Severity) AtLeast(other Severity) bool { return s.rank() <= other.rank() }
 
-func (s Severity) rank() int {
-	switch s {
-	case Error:
-		return 0
-	case Warning:
-		return 1
-	default:
-		return 2
-	}
-}
+func (s Severity) rank() int { return slices.Index(Severities(), s) }
 
 // lower returns the severity that is a number of steps less, at least Note.
 func (s Severity) lower(steps int) Severity {
@@ -43,14 +35,7 @@ func (s Severity) lower(steps int) Severity {
 }
 
 func severityOf(level framework.Level) Severity {
-	switch level {
-	case framework.Must:
-		return Error
-	case framework.Should:
-		return Warning
-	default:
-		return Note
-	}
+	return Severities()[slices.Index(framework.Levels(), level)]
 }
 
 // Finding is one violation of a rule.

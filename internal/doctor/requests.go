@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -56,7 +57,6 @@ func newProbe(w *world, a about) probe {
 	if r.Kind.Empty() {
 		r.Kind = schema.GroupVersionKind{Group: group, Version: version, Kind: "Unknown"}
 	}
-	r.WebhooksForReviews = w.minor < 37
 	metadata := map[string]any{"name": a.name}
 	if a.namespace != "" {
 		metadata["namespace"] = a.namespace
@@ -70,14 +70,7 @@ func newProbe(w *world, a about) probe {
 	}
 	fields := map[string]any{"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind, "metadata": metadata}
 	maps.Copy(fields, a.object)
-	switch a.operation {
-	case "CREATE", "CONNECT":
-		r.Object = fields
-	case "DELETE":
-		r.OldObject = fields
-	default:
-		r.Object, r.OldObject = fields, runtime.DeepCopyJSON(fields)
-	}
+	w.setObjects(&r, fields, nil)
 	text := a.operation + " " + rest + "/" + a.name
 	if group != "" && !slices.Contains([]string{"apps", "batch"}, group) && len(w.Find(group, name)) == 0 {
 		text = a.operation + " " + rest + "." + group + "/" + a.name
@@ -86,6 +79,22 @@ func newProbe(w *world, a about) probe {
 		text += " in " + a.namespace
 	}
 	return probeOf(r, text)
+}
+
+// setObjects sets the objects of a request, by its operation, and what the API server does by its version. An old object of nil
+// means that it is the same.
+func (w *world) setObjects(r *reach.Request, fields, old map[string]any) {
+	r.WebhooksForReviews = w.minor < 37
+	if r.Operation != "DELETE" {
+		r.Object = fields
+	}
+	switch {
+	case r.Operation == "CREATE" || r.Operation == "CONNECT":
+	case r.Operation == "UPDATE" && old != nil:
+		r.OldObject = old
+	default:
+		r.OldObject = runtime.DeepCopyJSON(fields)
+	}
 }
 
 // isGroup reports whether the first part of a resource is a group.
@@ -195,11 +204,9 @@ func (w *world) namespaceAbout(name string) about {
 		a.notKnown = err.Error()
 		return a
 	}
-	a.labels = (&object{}).with(fields).GetLabels()
+	a.labels = (&unstructured.Unstructured{Object: fields}).GetLabels()
 	return a
 }
-
-func (o *object) with(fields map[string]any) *object { o.Object = fields; return o }
 
 // leaseRequests returns the heartbeats of nodes and the elections of leaders.
 func (w *world) leaseRequests() []probe {
@@ -220,13 +227,7 @@ func (w *world) criticalPods() []probe {
 	found, _ := w.list("DaemonSet.apps", "")
 	var all []probe
 	for _, set := range found {
-		template := (&object{}).with(map[string]any{})
-		if fields, ok := set.Object["spec"].(map[string]any); ok {
-			if inner, ok := fields["template"].(map[string]any); ok {
-				template.Object = inner
-			}
-		}
-		spec, _ := template.Object["spec"].(map[string]any)
+		spec, _, _ := unstructured.NestedMap(set.Object, "spec", "template", "spec")
 		hostNetwork, _ := spec["hostNetwork"].(bool)
 		priority, _ := spec["priorityClassName"].(string)
 		if !hostNetwork || !strings.HasPrefix(priority, "system-") || set.GetNamespace() == kubeSystem {

@@ -24,9 +24,8 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&out, "%-12s  %s  %s\n", u.Verdict, u.Rule, u.Reason)
 		}
 	}
-	if s := r.Summary(); true {
-		fmt.Fprintf(&out, "%d webhooks, %d policies: %d errors, %d warnings, %d notes, %d suppressed, %d inconclusive\n", r.Webhooks, r.Policies, s.Errors, s.Warnings, s.Notes, s.Suppressed, s.Inconclusive)
-	}
+	s := r.Summary()
+	fmt.Fprintf(&out, "%d webhooks, %d policies: %d errors, %d warnings, %d notes, %d suppressed, %d inconclusive\n", r.Webhooks, r.Policies, s.Errors, s.Warnings, s.Notes, s.Suppressed, s.Inconclusive)
 	return out.String()
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -133,19 +132,8 @@ func (w *world) requestOf(q Question) (probe, error) {
 		object.SetNamespace(namespace)
 	}
 	resource := known.GroupVersionResource
-	r := reach.Request{Operation: q.Operation, Resource: resource, Subresource: q.Subresource, Kind: w.KindFor(resource, q.Subresource), Namespace: namespace, Name: object.GetName(), User: q.User, WebhooksForReviews: w.minor < 37}
-	body := bodyOf(object, r.Kind)
-	switch q.Operation {
-	case "CREATE", "CONNECT":
-		r.Object = body
-	case "DELETE":
-		r.OldObject = body
-	default:
-		r.Object, r.OldObject = body, q.OldObject
-		if r.OldObject == nil {
-			r.OldObject = runtime.DeepCopyJSON(body)
-		}
-	}
+	r := reach.Request{Operation: q.Operation, Resource: resource, Subresource: q.Subresource, Kind: w.KindFor(resource, q.Subresource), Namespace: namespace, Name: object.GetName(), User: q.User}
+	w.setObjects(&r, bodyOf(object, r.Kind), q.OldObject)
 	if q.Operation == "CREATE" && r.Name == "" && object.GetGenerateName() != "" {
 		generated := object.DeepCopy()
 		generated.SetName(object.GetGenerateName() + "xxxxx")

@@ -25,7 +25,7 @@ type ConsoleOptions struct {
 // WriteConsole writes the Report for people: a line for each area, then the failures, those with the same
 // cause together, then what the API server lacks, then a line with the totals, the time and the verdict.
 func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
-	r = r.ordered()
+	r = r.Ordered()
 	p := &printer{out: options.writer(w), options: options}
 	p.target(r.Target)
 	p.areas(areas(r.Outcomes))
@@ -140,7 +140,7 @@ func WriteOutcome(w io.Writer, outcome Outcome, options ConsoleOptions) error {
 // WriteTotals writes the last line of WriteConsole.
 func WriteTotals(w io.Writer, r Report, options ConsoleOptions) error {
 	p := &printer{out: options.writer(w), options: options}
-	p.last(r.ordered())
+	p.last(r.Ordered())
 	return p.err
 }
 
@@ -319,7 +319,7 @@ func verdictOf(r Report, strict bool) (framework.Verdict, string) {
 
 // Word returns the verdict on the whole run in one or two words, such as "PASS" or "NOTHING
 // JUDGED", and the verdict that decides its colour.
-func (r Report) Word() (framework.Verdict, string) { return verdictOf(r.ordered(), r.Strict) }
+func (r Report) Word() (framework.Verdict, string) { return verdictOf(r.Ordered(), r.Strict) }
 
 // colored wraps a string in the colour of a verdict.
 func (p *printer) colored(verdict framework.Verdict, text string) string {

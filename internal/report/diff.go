@@ -66,7 +66,7 @@ type Change struct {
 
 // Compare compares two runs, of two versions or two servers for instance.
 func Compare(before, after Report) Diff {
-	before, after = before.ordered(), after.ordered()
+	before, after = before.Ordered(), after.Ordered()
 	diff := Diff{
 		APIVersion: APIVersion, Kind: DiffKind, Before: before.side(), After: after.side(),
 		Changed: []Change{}, New: []Change{}, Gone: []Change{},

@@ -24,7 +24,7 @@ type annotation struct {
 // https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts
 func WriteAnnotations(w io.Writer, r Report, fileOf func(Outcome) string) error {
 	var text strings.Builder
-	for _, one := range annotations(r.ordered()) {
+	for _, one := range annotations(r.Ordered()) {
 		text.WriteString("::" + one.kind + " ")
 		if file := fileOf(one.outcome); file != "" {
 			text.WriteString("file=" + escapeProperty(file) + ",")

@@ -11,7 +11,7 @@ import (
 
 // WriteJSON writes the Report as one indented JSON document without characters that package console
 // replaces: they are escaped.
-func WriteJSON(w io.Writer, r Report) error { return writeDocument(w, r.ordered(), "report") }
+func WriteJSON(w io.Writer, r Report) error { return writeDocument(w, r.Ordered(), "report") }
 
 // writeDocument writes one JSON document. What is the name of the document in an error.
 func writeDocument(w io.Writer, value any, what string) error {

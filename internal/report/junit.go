@@ -16,7 +16,7 @@ import (
 // skipped. An error or inconclusive is an error. Skipped and unsupported are skipped; with
 // FailOnUnsupported, unsupported is a failure.
 func WriteJUnit(w io.Writer, r Report) error {
-	r = r.ordered()
+	r = r.Ordered()
 	suites := testsuites{Testsuites: junit.Testsuites{Name: "admissiontest", Time: seconds(r.Timing.Total)}}
 	for i, area := range areas(r.Outcomes) {
 		suite := testsuite{Testsuite: junit.Testsuite{Name: area.name, ID: i}}

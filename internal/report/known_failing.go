@@ -13,7 +13,7 @@ import (
 // WriteKnownFailing writes the scenarios that failed as a file for run --known-failing, each with its reason.
 func (r Report) WriteKnownFailing(w io.Writer) error {
 	var text strings.Builder
-	for _, outcome := range r.ordered().with(framework.Fail) {
+	for _, outcome := range r.Ordered().with(framework.Fail) {
 		reason := cmp.Or(outcome.KnownFailing, FirstLine(outcome.Reason), "failed")
 		fmt.Fprintf(&text, "%s: %s\n", outcome.Name, strconv.QuoteToASCII(reason)) // which YAML reads alike
 	}

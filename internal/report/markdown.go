@@ -17,7 +17,7 @@ const mostMarkdown = 1<<20 - 1<<10
 // same cause together. Text of servers and scenarios is always in code spans and blocks, so it is never
 // markup. The text is at most 1 MiB long, and says how many outcomes it leaves out.
 func WriteMarkdown(w io.Writer, r Report) error {
-	r = r.ordered()
+	r = r.Ordered()
 	var text strings.Builder
 	_, word := verdictOf(r, r.Strict)
 	fmt.Fprintf(&text, "## admissiontest: %s\n\n", word)

@@ -54,7 +54,7 @@ func Merge(inputs []Input) (Report, error) {
 		}
 	}
 	out.Incomplete = strings.Join(incomplete, "\n")
-	return out.ordered(), nil
+	return out.Ordered(), nil
 }
 
 // mixed returns an error for each property that must be the same in all reports and is not.

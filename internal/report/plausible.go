@@ -34,10 +34,7 @@ func ImplausibleVersion(server string) string {
 
 // implausible is ImplausibleVersion for the version of the target. Empty if there was no target.
 func (t TargetInfo) implausible() string {
-	if t.Kind == KindWebhook {
-		return "" // there is no API server
-	}
-	if t.Kind == "" {
+	if t.Kind == KindWebhook || t.Kind == "" { // there is no API server
 		return ""
 	}
 	return ImplausibleVersion(t.ServerVersion)
@@ -49,7 +46,7 @@ func (r Report) WhyNothing(strict bool) string {
 	if reason := r.Target.implausible(); reason != "" {
 		return "inconclusive: " + printable(reason)
 	}
-	r = r.ordered()
+	r = r.Ordered()
 	switch {
 	case r.ExitCode(strict) != ExitNothing:
 		return ""

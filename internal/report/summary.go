@@ -125,11 +125,7 @@ func (r Report) ExitCode(strict bool) int {
 
 // Ordered returns a copy of the Report that is counted, in order, and has a known verdict in every
 // outcome. The writers call it.
-func (r Report) Ordered() Report { return r.ordered() }
-
-// ordered returns a copy of the Report that is counted, in order, and has a known verdict
-// in every outcome.
-func (r Report) ordered() Report {
+func (r Report) Ordered() Report {
 	r.APIVersion, r.Kind = APIVersion, Kind
 	r.Outcomes = append([]Outcome{}, r.Outcomes...)
 	for i, outcome := range r.Outcomes {

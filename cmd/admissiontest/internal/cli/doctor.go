@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/internal/doctor"
-	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/userfile"
@@ -142,9 +141,9 @@ func (a *app) snapshot(ctx context.Context, o doctorOptions) (*doctor.Snapshot, 
 	for _, m := range o.input.Manifests {
 		judged = append(judged, m.Object)
 	}
-	snapshot, err := cluster.Read(ctx, config, judged)
+	snapshot, err := doctor.ReadCluster(ctx, config, judged)
 	if err == nil && o.dial {
-		snapshot.Dialed, err = cluster.Dial(ctx, config, snapshot)
+		snapshot.Dialed, err = doctor.Dial(ctx, config, snapshot)
 	}
 	return snapshot, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,10 +33,10 @@ func TestKindAPIServerIsKilled(t *testing.T) {
 			process, said := command(t.Context(), "run", "order", "vap", "reinvocation", "--kubeconfig", kubeconfig, "--transport", "url",
 				"--patience", "3m") // if the API server of the leading controllers ends, others begin only when the lease has expired
 			process.Stdout = said
-			output := &once{text: " done, ", then: func() {
+			output := &interrupting{at: " done, ", cancel: sync.OnceFunc(func() {
 				inNode(t, node, end)
 				close(killed)
-			}}
+			})}
 			process.Stderr = output
 			_ = process.Run() // its exit code is checked
 			code := process.ProcessState.ExitCode()
@@ -47,7 +48,7 @@ func TestKindAPIServerIsKilled(t *testing.T) {
 			}
 			wrong := code == exitPass && !strings.Contains(said.String(), " 0 fail,") // the failure of a SHOULD is a wrong verdict too
 			if wrong || code != exitPass && (len(nodes) > 1 || code != exitInfrastructure) {
-				t.Errorf("exit code %d\n%s%s", code, output.seen.String(), said)
+				t.Errorf("exit code %d\n%s%s", code, output.safe.String(), said)
 			}
 			if said := onCatalogue(t.Context(), "cleanup", "--kubeconfig", kubeconfig); said.code != exitPass {
 				t.Errorf("cleanup: exit code %d\n%s%s", said.code, said.stderr, said.stdout)

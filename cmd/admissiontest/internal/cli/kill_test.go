@@ -60,24 +60,6 @@ func command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // Hook. A request that took less did not wait for a webhook that a killed run left.
 const webhookTimeout = 5 * time.Second
 
-// once calls a function when the output of a command has a string.
-type once struct {
-	text string
-	then func()
-	seen bytes.Buffer
-	done bool
-}
-
-// Write looks for the text.
-func (o *once) Write(part []byte) (int, error) {
-	_, _ = o.seen.Write(part)
-	if !o.done && strings.Contains(o.seen.String(), o.text) {
-		o.done = true
-		o.then()
-	}
-	return len(part), nil
-}
-
 // kill kills runs of the catalogue by SIGKILL, at random moments and the last one when its scenarios run, with
 // each transport in turn. The objects that a run left must not disturb other clients, and cleanup must
 // remove all of them.
@@ -113,7 +95,7 @@ func kill(t *testing.T, kubeconfig string, times int, longest time.Duration, tra
 		}
 		process, said := command(ctx, "run", "--kubeconfig", kubeconfig, "--transport", transport)
 		if n == times-1 {
-			all := io.MultiWriter(said, &once{text: "\nrunning ", then: cancel})
+			all := io.MultiWriter(said, &interrupting{at: "\nrunning ", cancel: cancel})
 			process.Stdout, process.Stderr = all, all
 		}
 		_ = process.Run() // it is killed

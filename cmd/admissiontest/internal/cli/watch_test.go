@@ -11,7 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// interrupting calls cancel when a string is written.
+// interrupting is a writer that calls cancel when a string is written, which may be in parts.
 type interrupting struct {
 	safe
 	at     string
@@ -19,7 +19,7 @@ type interrupting struct {
 }
 
 func (w *interrupting) Write(p []byte) (int, error) {
-	if strings.Contains(string(p), w.at) {
+	if strings.Contains(w.safe.String()+string(p), w.at) {
 		w.cancel()
 	}
 	return w.safe.Write(p)

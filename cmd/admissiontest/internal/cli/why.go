@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/internal/doctor"
-	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
@@ -104,7 +103,7 @@ func (a *app) why(ctx context.Context, file string, o whyOptions) error {
 		if err != nil {
 			return err
 		}
-		if input.Cluster, err = cluster.Read(ctx, config, given); err != nil {
+		if input.Cluster, err = doctor.ReadCluster(ctx, config, given); err != nil {
 			return err
 		}
 		for kind, reason := range input.Cluster.Missing {

@@ -1,4 +1,4 @@
-package cluster_test
+package doctor
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
-	"github.com/admissiontest/admissiontest/internal/doctor"
-	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -25,7 +23,7 @@ func TestWhyOnCluster(t *testing.T) {
 	create(t, config, []map[string]any{namespace, {
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": "why"}, "webhooks": []any{webhook},
 	}})
-	snapshot, err := cluster.Read(t.Context(), config, nil)
+	snapshot, err := ReadCluster(t.Context(), config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +38,7 @@ func TestWhyOnCluster(t *testing.T) {
 	} {
 		t.Run(test.operation+" in "+test.namespace, func(t *testing.T) {
 			pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "namespace": test.namespace}}
-			answer, err := doctor.Why(t.Context(), doctor.Input{Cluster: snapshot}, doctor.Question{Object: pod, Operation: test.operation})
+			answer, err := Why(t.Context(), Input{Cluster: snapshot}, Question{Object: pod, Operation: test.operation})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,10 +1,9 @@
-package cluster_test
+package doctor
 
 import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,13 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/doctor"
-	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
-
-func TestMain(m *testing.M) { os.Exit(testserver.Main(m)) }
 
 // recorder records the requests that are sent.
 type recorder struct {
@@ -49,7 +44,7 @@ func TestReadOnly(t *testing.T) {
 	config := rest.CopyConfig(testserver.Own(t))
 	var sent recorder
 	config.Wrap(sent.wrap)
-	if _, err := cluster.Read(t.Context(), config, nil); err != nil {
+	if _, err := ReadCluster(t.Context(), config, nil); err != nil {
 		t.Fatal(err)
 	}
 	if len(sent.requests) < 10 {
@@ -60,7 +55,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("Read sent %s", request)
 		}
 	}
-	client, err := dynamic.NewForConfig(cluster.ReadOnly(config))
+	client, err := dynamic.NewForConfig(ReadOnly(config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +81,7 @@ func TestReadOnly(t *testing.T) {
 		},
 		"watch": func(ctx context.Context) error { _, err := configMaps.Watch(ctx, metav1.ListOptions{}); return err },
 	} {
-		if err := do(t.Context()); !errors.Is(err, cluster.ErrReadOnly) {
+		if err := do(t.Context()); !errors.Is(err, ErrReadOnly) {
 			t.Errorf("%s: got %v, want ErrReadOnly", verb, err)
 		}
 	}
@@ -116,7 +111,7 @@ func create(t *testing.T, config *rest.Config, objects []map[string]any) {
 // A cluster gives the findings of the files; a missing right makes the rules that need it inconclusive, and no other.
 func TestCluster(t *testing.T) {
 	config := testserver.Own(t)
-	project, err := shipped.Read("../testdata/cf-block-1/bad.yaml")
+	project, err := shipped.Read("testdata/cf-block-1/bad.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,21 +130,21 @@ func TestCluster(t *testing.T) {
 			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "reader"}},
 		},
 	})
-	found := func(report *doctor.Report) (rules []string) {
+	found := func(report *Report) (rules []string) {
 		for _, f := range report.Findings {
 			rules = append(rules, string(f.Severity)+" "+f.Rule)
 		}
 		slices.Sort(rules)
 		return rules
 	}
-	all := judge(t, config, doctor.Input{})
+	all := judgeCluster(t, config, Input{})
 	// No controller runs: there are no endpoints, and the caBundle was not injected, which is not certain at once.
 	if got, want := found(all), []string{"error CF-BLOCK-1", "error CF-REACH-1"}; !slices.Equal(got, want) {
 		t.Errorf("with all rights: got %q, want %q\n%s", got, want, all.Text())
 	}
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "reader"}
-	some := judge(t, limited, doctor.Input{})
+	some := judgeCluster(t, limited, Input{})
 	var inconclusive []string
 	for _, u := range some.Undecided {
 		if u.Verdict == framework.Inconclusive && strings.Contains(u.Reason, "may not list services") && strings.Contains(u.Reason, "resources: [services]") {
@@ -160,27 +155,27 @@ func TestCluster(t *testing.T) {
 	if want := []string{"CF-BLOCK-10", "CF-REACH-1", "CF-REACH-2"}; !slices.Equal(inconclusive, want) {
 		t.Errorf("without services: got %q, want %q\n%s", inconclusive, want, some.Text())
 	}
-	files, err := shipped.Read("../testdata/cf-block-5/bad.yaml")
+	files, err := shipped.Read("testdata/cf-block-5/bad.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	both := judge(t, config, doctor.Input{Manifests: files.Manifests})
+	both := judgeCluster(t, config, Input{Manifests: files.Manifests})
 	if got, want := found(both), []string{"warning CF-BLOCK-5"}; !slices.Equal(got, want) {
 		t.Errorf("files on the cluster: got %q, want %q\n%s", got, want, both.Text())
 	}
 }
 
-func judge(t *testing.T, config *rest.Config, input doctor.Input) *doctor.Report {
+func judgeCluster(t *testing.T, config *rest.Config, input Input) *Report {
 	t.Helper()
 	var objects []map[string]any
 	for _, m := range input.Manifests {
 		objects = append(objects, m.Object)
 	}
 	var err error
-	if input.Cluster, err = cluster.Read(t.Context(), config, objects); err != nil {
+	if input.Cluster, err = ReadCluster(t.Context(), config, objects); err != nil {
 		t.Fatal(err)
 	}
-	report, err := doctor.Judge(t.Context(), input)
+	report, err := Judge(t.Context(), input)
 	if err != nil {
 		t.Fatal(err)
 	}

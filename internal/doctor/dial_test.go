@@ -1,4 +1,4 @@
-package cluster_test
+package doctor
 
 import (
 	"context"
@@ -27,8 +27,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/admissiontest/admissiontest/internal/doctor"
-	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -125,13 +123,13 @@ func dialOne(t *testing.T, config *rest.Config, test dialTest) {
 			t.Error(err)
 		}
 	})
-	var dialed []doctor.Dialed
-	input := doctor.Input{Only: []string{"CF-REACH-4"}}
+	var dialed []Dialed
+	input := Input{Only: []string{"CF-REACH-4"}}
 	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		if input.Cluster, err = cluster.Read(ctx, config, nil); err != nil {
+		if input.Cluster, err = ReadCluster(ctx, config, nil); err != nil {
 			return false, err
 		}
-		dialed, err = cluster.Dial(ctx, config, input.Cluster)
+		dialed, err = Dial(ctx, config, input.Cluster)
 		input.Cluster.Dialed = dialed
 		return len(dialed) == 1 && dialed[0].Cause == cause && (cause != "" || dialed[0].Request != ""), err // until it is effective
 	})
@@ -141,7 +139,7 @@ func dialOne(t *testing.T, config *rest.Config, test dialTest) {
 	if !strings.Contains(dialed[0].Request, "CREATE configmaps/admissiontest-doctor-dial in kube-public (dry run)") {
 		t.Errorf("got request %q", dialed[0].Request)
 	}
-	report, err := doctor.Judge(t.Context(), input)
+	report, err := Judge(t.Context(), input)
 	if err != nil {
 		t.Fatal(err)
 	}

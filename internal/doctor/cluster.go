@@ -1,11 +1,4 @@
-// Package cluster reads from a cluster what package doctor judges.
-//
-//	snapshot, err := cluster.Read(ctx, config, nil)
-//
-// # Promise
-//
-// The client can only get and list: its transport refuses every other request before it is sent.
-package cluster
+package doctor
 
 import (
 	"context"
@@ -26,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/admissiontest/admissiontest/internal/doctor"
 	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
@@ -55,20 +47,20 @@ func ReadOnly(config *rest.Config) *rest.Config {
 // reader reads one Snapshot.
 type reader struct {
 	client   dynamic.Interface
-	snapshot *doctor.Snapshot
+	snapshot *Snapshot
 	served   *kinds.Catalogue
 }
 
-// Read returns what a cluster has. More are the configurations, policies and bindings that are judged as if they were there: the
+// ReadCluster returns what a cluster has. More are the configurations, policies and bindings that are judged as if they were there: the
 // namespaces and params that they name are read too. A kind that the account may not list is in Snapshot.Missing. Any other
-// error ends Read.
-func Read(ctx context.Context, config *rest.Config, more []map[string]any) (*doctor.Snapshot, error) {
+// error ends ReadCluster.
+func ReadCluster(ctx context.Context, config *rest.Config, more []map[string]any) (*Snapshot, error) {
 	config = ReadOnly(config)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	r := &reader{client: client, snapshot: &doctor.Snapshot{Missing: map[string]string{}}}
+	r := &reader{client: client, snapshot: &Snapshot{Missing: map[string]string{}}}
 	if err := r.discover(config); err != nil {
 		return nil, err
 	}
