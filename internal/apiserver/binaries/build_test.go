@@ -135,7 +135,7 @@ exclude github.com/x/y v1.3.0
 	}
 	calls := read(t, filepath.Join(filepath.Dir(fake), "calls"))
 	for _, part := range []string{
-		"build -v -trimpath -ldflags -s -w -o ", " go.etcd.io/etcd/server/v3\n",
+		"build -trimpath -ldflags -s -w -o ", " go.etcd.io/etcd/server/v3\n",
 		"-X k8s.io/component-base/version.gitVersion=v1.35.4 -X k8s.io/component-base/version.gitMajor=1 " +
 			"-X k8s.io/component-base/version.gitMinor=35 ", "/kube-apiserver .\n",
 	} {
