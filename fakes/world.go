@@ -110,8 +110,8 @@ func newWorld(t framework.T, c config, registry *kinds.Registry) *World {
 		Kinds: registry, Store: w.store, Stale: c.stale,
 		AfterWrite: w.waitForHandlers, BeforeHandler: w.reportHandlers,
 	})
-	w.client = sync.OnceValues(w.newClient)
-	w.dynamic = sync.OnceValues(w.newDynamic)
+	w.client = sync.OnceValues(func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(w.RESTConfig()) })
+	w.dynamic = sync.OnceValues(func() (dynamic.Interface, error) { return dynamic.NewForConfig(w.RESTConfig()) })
 	w.factory = sync.OnceValue(w.informers.Factory)
 	return w
 }
@@ -189,7 +189,7 @@ func (w *World) RESTConfig() *rest.Config {
 // TestClient returns a typed client for the test itself: see TestRESTConfig.
 func (w *World) TestClient() kubernetes.Interface {
 	w.t.Helper()
-	client, err := newClient(w.TestRESTConfig())
+	client, err := kubernetes.NewForConfig(w.TestRESTConfig())
 	if err != nil {
 		w.t.Fatalf("make client of World for the test: %v", err)
 	}
@@ -203,25 +203,6 @@ func (w *World) TestRESTConfig() *rest.Config {
 	config := w.RESTConfig()
 	config.Transport = &transport{w: w, test: true}
 	return config
-}
-
-func (w *World) newClient() (kubernetes.Interface, error) { return newClient(w.RESTConfig()) }
-
-func newClient(config *rest.Config) (kubernetes.Interface, error) {
-	http, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return kubernetes.NewForConfigAndClient(config, http)
-}
-
-func (w *World) newDynamic() (dynamic.Interface, error) {
-	config := w.RESTConfig()
-	http, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return dynamic.NewForConfigAndClient(config, http)
 }
 
 // Informers returns Kubernetes' generated informer factory with the informers of this World. Tests

@@ -83,6 +83,9 @@ func build(t framework.T, options []Option, start func(*Harness, *config) error)
 		}
 		option(&settings)
 	}
+	if settings.initializer != nil && len(settings.injectors) > 0 {
+		settings.wrong = append(settings.wrong, errors.New("WithInitializer and WithInjectors cannot be combined: give the injectors to fakes.NewInitializer"))
+	}
 	if len(settings.wrong) > 0 {
 		return nil, fmt.Errorf("build harness: %w", errors.Join(settings.wrong...))
 	}

@@ -39,10 +39,7 @@ func WithWorld(w *fakes.World) Option {
 // WithInjectors adds Injectors to what every API server injects. An Injector with the name of a
 // Wants interface replaces the value for that interface.
 func WithInjectors(injectors ...fakes.Injector) Option {
-	return func(c *config) {
-		c.injectors = append(c.injectors, injectors...)
-		c.exclusive()
-	}
+	return func(c *config) { c.injectors = append(c.injectors, injectors...) }
 }
 
 // WithInitializer sets the Initializer of the plugin, instead of one that the Harness makes. It
@@ -53,13 +50,6 @@ func WithInitializer(initializer *fakes.Initializer) Option {
 			c.wrong = append(c.wrong, errors.New("WithInitializer has a nil Initializer: leave it out for the World's"))
 		}
 		c.initializer = initializer
-		c.exclusive()
-	}
-}
-
-func (c *config) exclusive() {
-	if c.initializer != nil && len(c.injectors) > 0 {
-		c.wrong = append(c.wrong, errors.New("WithInitializer and WithInjectors cannot be combined: give the injectors to fakes.NewInitializer"))
 	}
 }
 

@@ -1,11 +1,13 @@
 package hook
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -205,13 +207,24 @@ func (v *visit) send(a answer) {
 	case Slow:
 		v.sendSlowly(a)
 	case Oversize:
-		v.sendOversize(a)
+		begin := min(1, len(a.body)) // inside the outermost brace
+		v.owner.setAnswer(v.call, a.text)
+		a.body = slices.Insert(a.body, begin, bytes.Repeat([]byte(" "), oversize)...)
+		v.write(a)
+		v.finish(a.text)
 	default:
 		v.owner.setResponse(v.call, a)
 		v.finish(a.text)
-		v.writeHeader(a)
-		_, _ = v.writer.Write(a.body) // a client that has disconnected needs no answer
+		v.write(a)
 	}
+}
+
+// oversize is how many bytes of white space an Oversize answer has.
+const oversize = 8 << 20
+
+func (v *visit) write(a answer) {
+	v.writeHeader(a)
+	_, _ = v.writer.Write(a.body) // a client that has disconnected needs no answer
 }
 
 func (v *visit) writeHeader(a answer) {
@@ -251,34 +264,4 @@ func (v *visit) sendSlowly(a answer) {
 			return
 		}
 	}
-}
-
-// The white space of an Oversize answer: the size of a chunk and the number of chunks.
-const (
-	oversizeChunk  = 64 << 10
-	oversizeChunks = 1 << 7
-)
-
-func (v *visit) sendOversize(a answer) {
-	v.owner.setAnswer(v.call, a.text)
-	defer v.finish(a.text)
-	v.writeHeader(a)
-	begin := min(1, len(a.body)) // inside the outermost brace
-	if _, err := v.writer.Write(a.body[:begin]); err != nil {
-		return
-	}
-	space := make([]byte, oversizeChunk)
-	for i := range space {
-		space[i] = ' '
-	}
-	for range oversizeChunks {
-		if _, err := v.writer.Write(space); err != nil {
-			return
-		}
-		if v.ctx.Err() != nil {
-			return
-		}
-	}
-	v.finish(a.text)
-	_, _ = v.writer.Write(a.body[begin:])
 }

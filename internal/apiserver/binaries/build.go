@@ -80,7 +80,7 @@ func (t *toolchain) build(ctx context.Context, to dirs) error {
 	}
 	for _, p := range programsFor(t.job.version) {
 		started := time.Now()
-		args := slices.Concat([]string{"build", "-v"}, p.arguments(), []string{"-o", filepath.Join(to.out, p.name), p.pkg})
+		args := slices.Concat([]string{"build"}, p.arguments(), []string{"-o", filepath.Join(to.out, p.name), p.pkg})
 		_, err := t.run(ctx, goCall{dir: filepath.Join(to.scratch, p.name), doing: fmt.Sprintf("compiling %s %s", p.name, p.version), args: args})
 		if err != nil {
 			return t.failed(ctx, p, ErrBuild, err)

@@ -5,18 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
-// tailLines is the number of lines of the output of `go` that an error has.
-const tailLines = 15
+// tailLines is the number of lines of the output of `go` that an error has. outputSize is how many bytes are kept for them.
+const (
+	tailLines  = 15
+	outputSize = 16 << 10
+)
 
 // toolchain runs `go` for one job.
 type toolchain struct {
@@ -75,12 +79,12 @@ func (t *toolchain) run(ctx context.Context, call goCall) ([]byte, error) {
 	processes.Detach(cmd)
 	cmd.Cancel = func() error { return processes.Kill(cmd.Process) }
 	var out bytes.Buffer
-	said := new(narration)
+	said := &processes.Log{Last: outputSize}
 	cmd.Stdout, cmd.Stderr = &out, said
 
 	started := time.Now()
 	stop := t.job.every(func() {
-		t.job.report("%s: %s%s", call.doing, elapsed(started), said.progress())
+		t.job.report("%s: %s", call.doing, elapsed(started))
 	})
 	err := cmd.Run()
 	stop()
@@ -92,71 +96,22 @@ func (t *toolchain) run(ctx context.Context, call goCall) ([]byte, error) {
 		return nil, fmt.Errorf("run %s %s: %w: %w", t.path, call.args[0], ErrNoToolchain, err)
 	}
 	if err != nil {
-		err = fmt.Errorf("go %s: %w\n%s", strings.Join(call.args, " "), err, said.tail())
-		if said.tooOld() {
+		text := errorLines(said)
+		err = fmt.Errorf("go %s: %w\n%s", strings.Join(call.args, " "), err, text)
+		if tooOld(text) {
 			err = fmt.Errorf("%w: %w", ErrNoToolchain, err)
 		}
 	}
 	return out.Bytes(), err
 }
 
-// narration parses the standard error of `go`: progress and errors.
-type narration struct {
-	mu       sync.Mutex
-	partial  []byte
-	compiled int
-	last     []string
-}
-
-// Write adds output.
-func (n *narration) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.partial = append(n.partial, p...)
-	for {
-		line, rest, whole := bytes.Cut(n.partial, []byte("\n"))
-		if !whole {
-			return len(p), nil
-		}
-		n.line(string(line))
-		n.partial = append([]byte(nil), rest...)
-	}
-}
-
-func (n *narration) line(text string) {
-	switch {
-	case strings.HasPrefix(text, "go: downloading "): // it is no error
-	case text != "" && !strings.ContainsAny(text, " \t:"):
-		n.compiled++ // with -v, `go build` prints the path of each package
-	default:
-		n.last = append(n.last, text)
-		n.last = n.last[max(0, len(n.last)-tailLines):]
-	}
-}
-
-// progress returns what was done so far, for a progress line.
-func (n *narration) progress() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.compiled == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", %d packages compiled", n.compiled)
-}
-
-// tail returns the last lines of the output, without progress.
-func (n *narration) tail() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	lines := n.last
-	if len(n.partial) > 0 {
-		lines = append(lines[:len(lines):len(lines)], string(n.partial))
-	}
-	return strings.Join(lines, "\n")
+// errorLines returns the last lines of what `go` printed, without its progress.
+func errorLines(said *processes.Log) string {
+	lines := slices.DeleteFunc(said.Lines(math.MaxInt), func(line string) bool { return strings.HasPrefix(line, "go: downloading ") })
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
 // tooOld reports whether `go` failed because a module needs a newer Go.
-func (n *narration) tooOld() bool {
-	text := n.tail()
+func tooOld(text string) bool {
 	return strings.Contains(text, "GOTOOLCHAIN=local") || strings.Contains(text, "toolchain not available")
 }

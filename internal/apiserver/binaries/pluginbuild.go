@@ -115,7 +115,7 @@ func (t *toolchain) buildServer(ctx context.Context, p program, packages []plugi
 	if err != nil {
 		return err
 	}
-	args := slices.Concat([]string{"build", "-v", "-overlay", overlaid}, p.arguments(), []string{"-o", filepath.Join(to.out, p.name)})
+	args := slices.Concat([]string{"build", "-overlay", overlaid}, p.arguments(), []string{"-o", filepath.Join(to.out, p.name)})
 	if t.job.covers() {
 		covered := []string{temporaryPath} // without the main package, Go writes nothing
 		for _, one := range packages {

@@ -8,12 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -114,11 +112,11 @@ func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error
 	if last.Name == "main" {
 		return one, fmt.Errorf("%w: it is a main package, which cannot be imported: move the plugin to another package", ErrBadPlugin)
 	}
-	names, err := declared(last)
-	if err == nil && !names[registerName] {
+	register, initializers, err := declares(last)
+	if err == nil && !register {
 		err = fmt.Errorf("%w: package %s in %s has no function Register(*admission.Plugins), which registers its plugins", ErrBadPlugin, last.Name, last.Dir)
 	}
-	one.initializers = names[initializersName]
+	one.initializers = initializers
 	return one, err
 }
 
@@ -131,32 +129,20 @@ func (t *toolchain) badPlugin(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrBadPlugin, err)
 }
 
-// declared returns the names of the exported functions and variables of a package. A file that
-// cannot be parsed is left to the compiler.
-func declared(l listed) (map[string]bool, error) {
-	names := map[string]bool{}
+// declares reports which of the two functions a package has, or variables of their names. The compiler finds what the
+// text does not show.
+func declares(l listed) (register, initializers bool, err error) {
+	declaration := regexp.MustCompile(`(?m)^(?:func|var) (` + registerName + `|` + initializersName + `)\b`)
 	for _, name := range l.GoFiles {
-		path := filepath.Join(l.Dir, name)
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		text, err := os.ReadFile(filepath.Join(l.Dir, name))
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrBadPlugin, err)
+			return false, false, fmt.Errorf("read the source of a plugin: %w", err)
 		}
-		for _, one := range file.Decls {
-			switch one := one.(type) {
-			case *ast.FuncDecl:
-				names[one.Name.Name] = names[one.Name.Name] || one.Recv == nil
-			case *ast.GenDecl:
-				for _, spec := range one.Specs {
-					if values, ok := spec.(*ast.ValueSpec); ok {
-						for _, name := range values.Names {
-							names[name.Name] = true
-						}
-					}
-				}
-			}
+		for _, found := range declaration.FindAllSubmatch(text, -1) {
+			register, initializers = register || string(found[1]) == registerName, initializers || string(found[1]) == initializersName
 		}
 	}
-	return names, nil
+	return register, initializers, nil
 }
 
 // digest returns the digest of all that decides about a kube-apiserver with plugins, except

@@ -171,23 +171,25 @@ func firstLine(text string) string {
 
 // EachAllowed calls f for each sample of Allow that the webhook allows.
 func (t *T) EachAllowed(f func(Case, Decision)) {
-	for _, c := range t.Webhook.Allow {
-		if t.Over() {
-			return
-		}
-		if d, ok := t.Decide(c.Request); ok && d.Response.Allowed {
-			f(c, d)
-		}
-	}
+	t.eachDecided(t.Webhook.Allow, func(d Decision) bool { return d.Response.Allowed }, f)
 }
 
 // EachDenied calls f for each sample of Reject that the webhook denies.
 func (t *T) EachDenied(f func(Case, Decision)) {
-	for _, c := range t.Webhook.Reject {
+	t.eachDecided(t.Webhook.Reject, func(d Decision) bool { return !d.Response.Allowed }, f)
+}
+
+// EachDecided calls f for each sample about which the webhook decides.
+func (t *T) EachDecided(f func(Case, Decision)) {
+	t.eachDecided(t.Cases(), func(Decision) bool { return true }, f)
+}
+
+func (t *T) eachDecided(cases []Case, counts func(Decision) bool, f func(Case, Decision)) {
+	for _, c := range cases {
 		if t.Over() {
 			return
 		}
-		if d, ok := t.Decide(c.Request); ok && !d.Response.Allowed {
+		if d, ok := t.Decide(c.Request); ok && counts(d) {
 			f(c, d)
 		}
 	}

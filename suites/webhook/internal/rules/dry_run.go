@@ -37,16 +37,12 @@ func dryRunRules() []check.Rule {
 }
 
 func checkDryRun(t *check.T) {
-	for _, c := range t.Cases() {
-		want, ok := t.Decide(c.Request)
-		if !ok {
-			continue
-		}
+	t.EachDecided(func(c check.Case, want check.Decision) {
 		r := c.Request
 		r.DryRun = true
 		got, ok := t.Decide(r)
 		if !ok {
-			continue
+			return
 		}
 		t.Reached()
 		if text := t.Difference(want, got); text != "" {
@@ -54,7 +50,7 @@ func checkDryRun(t *check.T) {
 		} else if diff := cmp.Diff(want.Response.Warnings, got.Response.Warnings); diff != "" {
 			t.Errorf("%s as a dry run: the warnings differ (- want, + got):\n%s", c, diff)
 		}
-	}
+	})
 }
 
 const (

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -129,12 +128,7 @@ func culprit(d check.Decision) string {
 // volume, a toleration and a container.
 func foreign(u *unstructured.Unstructured) {
 	addLabel(u)
-	annotations := maps.Clone(u.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations["contract.example.com/foreign"] = "kept"
-	u.SetAnnotations(annotations)
+	annotate(u, "contract.example.com/foreign", "kept")
 	u.SetFinalizers(append(u.GetFinalizers(), "contract.example.com/foreign"))
 	for _, path := range containerLists(u.Object) {
 		pod := path[:len(path)-1]

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 )
 
@@ -79,16 +80,7 @@ func mutating(t *check.T) {
 func checkOwnOutput(t *check.T) {
 	eachObject(t, func(c check.Case, d check.Decision) {
 		for _, w := range t.Webhooks {
-			create := withObject(c.Request, d.Object)
-			update := updateOf(c.Request, d.Object, nil)
-			for _, r := range []struct {
-				what string
-				send bool
-			}{{"CREATE", true}, {"UPDATE", false}} {
-				request := update
-				if r.send {
-					request = create
-				}
+			for _, request := range []reach.Request{withObject(c.Request, d.Object), updateOf(c.Request, d.Object, nil)} {
 				if ok, _ := t.Reaches(t.Context(), w, request); !ok {
 					continue
 				}
@@ -100,7 +92,7 @@ func checkOwnOutput(t *check.T) {
 					t.Reached()
 				}
 				if !a.Response.Allowed && t.AllowedBefore(w, c) {
-					t.Errorf("%s: the webhook allows it, but %s of its result is %s by %s", c, r.what, a.Verdict(), nameOf(w))
+					t.Errorf("%s: the webhook allows it, but %s of its result is %s by %s", c, request.Operation, a.Verdict(), nameOf(w))
 				}
 			}
 		}
@@ -199,11 +191,7 @@ func nameIn(value any) string {
 
 func checkSameAnswer(t *check.T) {
 	const times = 20
-	for _, c := range t.Cases() {
-		want, ok := t.Decide(c.Request)
-		if !ok {
-			continue
-		}
+	t.EachDecided(func(c check.Case, want check.Decision) {
 		t.Reached()
 		for n := range times {
 			got, ok := t.Decide(c.Request)
@@ -222,7 +210,7 @@ func checkSameAnswer(t *check.T) {
 				t.Errorf("%s: the answer of the replica at %s differs: %s", c, address, text)
 			}
 		})
-	}
+	})
 }
 
 // reversed encodes JSON values with the keys of each object in reverse order.

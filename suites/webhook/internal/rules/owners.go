@@ -61,12 +61,9 @@ func checkOwnedTemplates(t *check.T) {
 				continue
 			}
 			t.Reached()
-			operations, _ := got.Operations()
-			for _, each := range operations {
-				if strings.HasPrefix(each.Path+"/", "/spec/template/") {
-					t.Errorf("%s: the patch changes the template of a %s that a %s owns: %s %s", c, child, owner, each.Op, each.Path)
-				}
-			}
+			eachBelow(got.Answer, "/spec/template", func(each check.Operation) {
+				t.Errorf("%s: the patch changes the template of a %s that a %s owns: %s %s", c, child, owner, each.Op, each.Path)
+			})
 		}
 	})
 	if !applies {

@@ -182,12 +182,8 @@ func checkPatchApplies(t *check.T) {
 				metadata["labels"], metadata["annotations"] = map[string]any{}, map[string]any{}
 			}
 			variants[" with / and ~ in a key"] = func(u *unstructured.Unstructured) {
-				annotations := u.GetAnnotations()
-				if annotations == nil {
-					annotations = map[string]string{}
-				}
-				annotations["contract.example.com/a"], annotations["a~b"] = "1", "2"
-				u.SetAnnotations(annotations)
+				annotate(u, "contract.example.com/a", "1")
+				annotate(u, "a~b", "2")
 			}
 		}
 		for what, change := range variants {

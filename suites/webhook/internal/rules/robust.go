@@ -277,12 +277,7 @@ func checkLargeReview(t *check.T) {
 			continue
 		}
 		large := func(u *unstructured.Unstructured) {
-			annotations := u.GetAnnotations()
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations["contract.example.com/large"] = strings.Repeat("a", object)
-			u.SetAnnotations(annotations)
+			annotate(u, "contract.example.com/large", strings.Repeat("a", object))
 		}
 		small := updateOf(c.Request, c.Request.Object, nil)
 		r := updateOf(c.Request, changed(c.Request.Object, large), nil)
@@ -304,11 +299,7 @@ func checkLargeReview(t *check.T) {
 }
 
 func checkNewer(t *check.T) {
-	for _, c := range t.Cases() {
-		want, ok := t.Decide(c.Request)
-		if !ok {
-			continue
-		}
+	t.EachDecided(func(c check.Case, want check.Decision) {
 		t.Reached()
 		body := t.Review(c.Request)
 		request, _ := body["request"].(map[string]any)
@@ -330,7 +321,7 @@ func checkNewer(t *check.T) {
 		if a := t.Send(t.Context(), t.Webhook, future); a.Err != nil {
 			t.Errorf("%s as operation FUTURE: %v; want an answer", c, a.Err)
 		}
-	}
+	})
 	checkUnknownKind(t)
 }
 

@@ -3,6 +3,7 @@ package rules
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -61,10 +62,20 @@ func eachObject(t *check.T, f func(check.Case, check.Decision)) {
 
 // addLabel adds a label that no webhook knows.
 func addLabel(u *unstructured.Unstructured) {
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
+	_ = unstructured.SetNestedField(u.Object, "kept", "metadata", "labels", "contract.example.com/foreign") // it has metadata
+}
+
+// annotate adds an annotation.
+func annotate(u *unstructured.Unstructured, key, value string) {
+	_ = unstructured.SetNestedField(u.Object, value, "metadata", "annotations", key) // it has metadata
+}
+
+// eachBelow calls f for each operation of a patch that changes what a path leads to.
+func eachBelow(a check.Answer, path string, f func(check.Operation)) {
+	operations, _ := a.Operations()
+	for _, each := range operations {
+		if strings.HasPrefix(each.Path+"/", path+"/") {
+			f(each)
+		}
 	}
-	labels["contract.example.com/foreign"] = "kept"
-	u.SetLabels(labels)
 }

@@ -3,7 +3,6 @@ package rules
 import (
 	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,7 +61,6 @@ func ownFailure(d check.Decision) string {
 }
 
 func checkDelete(t *check.T) {
-	called := false
 	eachObject(t, func(c check.Case, _ check.Decision) {
 		r := c.Request
 		r.Operation, r.Object, r.OldObject = review.OpDelete, nil, review.Stored(c.Request.Object)
@@ -70,7 +68,6 @@ func checkDelete(t *check.T) {
 		if !t.Called(r) {
 			return
 		}
-		called = true
 		collection := r
 		collection.Name = ""
 		for _, request := range []reach.Request{r, collection} {
@@ -90,7 +87,7 @@ func checkDelete(t *check.T) {
 			}
 		}
 	})
-	if !called && !t.Failed() {
+	if !t.HasReached() && !t.Failed() {
 		t.Unsupported("the webhook is not called for DELETE of a sample")
 	}
 }
@@ -99,13 +96,9 @@ func checkMissingNames(t *check.T) {
 	if t.NameSensitive != "" {
 		t.Unsupported("the webhook judges names: %s", t.NameSensitive)
 	}
-	for _, c := range t.Cases() {
+	t.EachDecided(func(c check.Case, want check.Decision) {
 		if !isCreate(c) || c.Request.Kind.Kind == "Namespace" {
-			continue
-		}
-		want, ok := t.Decide(c.Request)
-		if !ok {
-			continue
+			return
 		}
 		generated := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) {
 			u.SetGenerateName(u.GetName() + "-")
@@ -114,13 +107,13 @@ func checkMissingNames(t *check.T) {
 		generated.Name = ""
 		got, ok := t.Decide(generated)
 		if !ok || !t.Called(generated) {
-			continue
+			return
 		}
 		t.Reached()
 		if text := t.Difference(nameless(want), nameless(got)); text != "" {
 			t.Errorf("%s: with generateName and without a name, the answer differs: %s", c, text)
 		}
-	}
+	})
 }
 
 // nameless returns a decision whose object has no name and no namespace.
@@ -161,7 +154,6 @@ func hasSubresource(t *check.T, kind schema.GroupVersionKind, subresource string
 }
 
 func checkSubresources(t *check.T) {
-	called := false
 	eachObject(t, func(c check.Case, _ check.Decision) {
 		for _, each := range subresources() {
 			if !hasSubresource(t, c.Request.Kind, each[1]) {
@@ -179,11 +171,10 @@ func checkSubresources(t *check.T) {
 			if ok, _ := t.Reaches(t.Context(), t.Webhook, r); !ok {
 				continue
 			}
-			called = true
 			checkSubresource(t, c, r)
 		}
 	})
-	if !called && !t.Failed() {
+	if !t.HasReached() && !t.Failed() {
 		t.Unsupported("the webhook is not called for subresources of a sample")
 	}
 }
@@ -201,11 +192,8 @@ func checkSubresource(t *check.T, c check.Case, r reach.Request) {
 	case r.Subresource == "status" && !a.Response.Allowed:
 		t.Errorf("%s: a change of the status alone is %s", what, a.Verdict())
 	case r.Subresource == "status":
-		operations, _ := a.Operations()
-		for _, each := range operations {
-			if strings.HasPrefix(each.Path+"/", "/spec/") {
-				t.Errorf("%s: the patch changes the spec: %s %s", what, each.Op, each.Path)
-			}
-		}
+		eachBelow(a, "/spec", func(each check.Operation) {
+			t.Errorf("%s: the patch changes the spec: %s %s", what, each.Op, each.Path)
+		})
 	}
 }

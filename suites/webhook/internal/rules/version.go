@@ -28,11 +28,7 @@ func checkConverted(t *check.T) {
 		}
 		return
 	}
-	for _, c := range t.Cases() {
-		want, ok := t.Decide(c.Request)
-		if !ok {
-			continue
-		}
+	t.EachDecided(func(c check.Case, want check.Decision) {
 		body := t.Review(c.Request)
 		request, _ := body["request"].(map[string]any)
 		for _, field := range []string{"requestKind", "requestResource"} {
@@ -46,15 +42,14 @@ func checkConverted(t *check.T) {
 		} else if text := t.Difference(want, got); text != "" {
 			t.Errorf("%s, sent in another version: %s", c, text)
 		}
-	}
+	})
 }
 
 // checkVersions sends the samples in their other versions, to the webhook that is called for it.
 func checkVersions(t *check.T) {
-	for _, c := range t.Cases() {
-		want, ok := t.Decide(c.Request)
-		if !ok || !isCreate(c) {
-			continue
+	t.EachDecided(func(c check.Case, want check.Decision) {
+		if !isCreate(c) {
+			return
 		}
 		for _, other := range t.InVersions(c) {
 			w := t.CalledFor(other.Request)
@@ -77,5 +72,5 @@ func checkVersions(t *check.T) {
 				}
 			}
 		}
-	}
+	})
 }
