@@ -7,10 +7,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// Shared reports whether the API server can have other clients: it does not end with the
-// run. Requests are confined then.
-func (t *Target) Shared() bool { return !t.options.Disposable }
-
 // Confined returns a framework.ErrForeign if the Sandbox of that ID may not send a
 // Request: because it names a namespace or a cluster-scoped object without the ID in its
 // name, or because the object would affect other clients. Namespaces of Options.Foreign

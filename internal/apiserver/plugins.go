@@ -42,9 +42,3 @@ func (t *Target) Plugins(ctx context.Context) ([]string, error) {
 	}
 	return found, nil
 }
-
-// Metrics returns the samples of a metric of the API server, of the server that answers
-// if there are several. None is not an error.
-func (t *Target) Metrics(ctx context.Context, name string) ([]framework.Sample, error) {
-	return t.client.Samples(ctx, name)
-}

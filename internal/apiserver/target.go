@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -31,13 +30,6 @@ const (
 	// ScenarioLabel has the ID of the Sandbox as its value.
 	ScenarioLabel = install.ScenarioLabel
 )
-
-// AuditLog finds audit events of the API server.
-type AuditLog interface {
-	// Event returns the event of stage ResponseComplete with an audit ID. It waits for the
-	// event until ctx is done.
-	Event(ctx context.Context, auditID string) (*framework.Audit, error)
-}
 
 // Options configure a Target. Config is required.
 type Options struct {
@@ -69,8 +61,8 @@ type Options struct {
 	// Service in their clientConfig, or by HOST:PORT of the URL there. A webhook without an Endpoint is
 	// called by its Service. The run waits until a URL with an Endpoint answers.
 	Endpoints map[string]framework.Endpoint
-	// Audit reads the audit log. Nil means that it cannot be read.
-	Audit AuditLog
+	// Audit is as in target.Optional. Nil means that the audit log cannot be read.
+	Audit func(ctx context.Context, auditID string) (*framework.Audit, error)
 	// ObservesPlugins is true if the API server records the calls of its admission plugins, which
 	// Audit returns.
 	ObservesPlugins bool
@@ -116,9 +108,6 @@ type Target struct {
 	mu    sync.Mutex
 	lacks target.Lacks // guarded by mu
 }
-
-// Strangers returns what clients did to the Hooks that do not know their secret.
-func (t *Target) Strangers() hook.Strangers { return t.hooks.Strangers() }
 
 // NewRunID returns an ID for a run: ten random lower-case letters and digits.
 func NewRunID() string { return runid.New() }
@@ -170,17 +159,12 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		Foreign:            options.Foreign, Shared: !options.Disposable,
 		NewCRD: t.confinedManifest,
 	}
-	if t.Removes() {
+	if !options.Disposable || options.Served || options.Outlives {
 		t.sign = newSign(c, options.Run)
 	}
 	t.webhooks = &fence.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
-	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.Removes()}
+	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.sign != nil}
 	return t, nil
-}
-
-// Removes reports whether Close removes what the Target created.
-func (t *Target) Removes() bool {
-	return !t.options.Disposable || t.options.Served || t.options.Outlives
 }
 
 func (o Options) withDefaults() Options {
@@ -250,9 +234,21 @@ func (t *Target) Info() framework.TargetInfo { return t.info }
 // RunID returns the ID of the run.
 func (t *Target) RunID() string { return t.options.Run }
 
-// HookAddress returns how the API server reaches the Hook server by address, for a
-// clientConfig that a scenario writes itself.
-func (t *Target) HookAddress() hook.Address { return t.options.HookAddress }
+// Optional returns the parts that the Target has. See target.Target.
+func (t *Target) Optional() target.Optional {
+	address := t.options.HookAddress
+	optional := target.Optional{
+		HookAddress: &address, Strangers: t.hooks.Strangers, Foreign: t.Foreign, Plugins: t.Plugins, Metrics: t.client.Samples, Audit: t.options.Audit,
+		Explain: t.Explain, TypeCheck: t.TypeCheck, OpenAPI: t.client.OpenAPI, Resources: t.client.Resources.All,
+	}
+	if !t.options.Disposable {
+		optional.Confined = t.Confined
+	}
+	if t.sign != nil {
+		optional.Prepare, optional.Lacks = t.Prepare, t.Lacks
+	}
+	return optional
+}
 
 // Do sends one Request outside of any Sandbox. The Trace of the Result is nil, because
 // Hooks belong to Sandboxes. See framework.Target.
@@ -278,17 +274,6 @@ func (t *Target) Namespaced(kind schema.GroupVersionKind) (bool, error) {
 	res, err := t.client.Resources.Of(kind)
 	return res.Namespaced, err
 }
-
-// OpenAPI returns the OpenAPI v3 document of the API server for a group and version, as decoded JSON.
-func (t *Target) OpenAPI(ctx context.Context, of schema.GroupVersion) (map[string]any, error) {
-	return t.client.OpenAPI(ctx, of)
-}
-
-// Resources returns the resources and subresources that the API server serves, with their groups and versions,
-// as far as that is known: the kinds of discovery and of the CustomResourceDefinitions that were installed since.
-// A subresource has the Kind of its resource. "widgets/*" stands for any subresource, and "*/*" for everything in a group that discovery could not read. A
-// resource of Kubernetes that this API server does not serve has the version "*".
-func (t *Target) Resources() []metav1.APIResource { return t.client.Resources.All() }
 
 // WaitUntilEffective returns when the API server acts on every write of webhook
 // configurations and policies that was finished before the call. The manifests say
@@ -324,16 +309,6 @@ func (t *Target) Alive(ctx context.Context) error {
 		return err
 	}
 	return t.alive.Alive(ctx)
-}
-
-// Audit returns the audit event of a response. It waits for the event until ctx is
-// done. Without access to the audit log it is an error: see
-// framework.CapabilityAudit.
-func (t *Target) Audit(ctx context.Context, auditID string) (*framework.Audit, error) {
-	if t.options.Audit == nil {
-		return nil, errors.New("read audit event: this target cannot read the audit log of the API server")
-	}
-	return t.options.Audit.Event(ctx, auditID)
 }
 
 // Close ends the Target. Unless the API server is disposable, it removes everything

@@ -50,13 +50,13 @@ func (c connection) candidates(ctx context.Context) ([]candidate, error) {
 	if c.cluster != nil {
 		gateways, err := c.cluster.Gateways(ctx)
 		if err != nil {
-			c.progress("cannot read the gateway of the kind network: " + report.FirstLine(err.Error()))
+			c.Progress("cannot read the gateway of the kind network: " + report.FirstLine(err.Error()))
 		}
 		for _, gateway := range gateways {
 			list = append(list, at(gateway, "gateway of the kind network"))
 		}
 	}
-	if local, ok := towards(ctx, c.config); ok {
+	if local, ok := towards(ctx, c.Config); ok {
 		list = append(list, at(local, "route to the API server"))
 	}
 	for _, address := range localAddresses() {

@@ -12,6 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -67,7 +68,7 @@ func (e *Environment) Start(ctx context.Context, options target.StartOptions) (t
 func (e *Environment) server() RESTConfig {
 	server := RESTConfig{Config: e.Environment.Config, Transport: e.Transport, Progress: e.Progress}
 	if !e.existing() {
-		server.kind, server.served = framework.TargetEnvtest, true
+		server.options = apiserver.Options{Kind: framework.TargetEnvtest, Disposable: true, Served: true}
 	}
 	return server
 }

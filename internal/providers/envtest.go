@@ -79,9 +79,9 @@ func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (targe
 	if err != nil {
 		return nil, errors.Join(notStarted(err), hooks.Close())
 	}
-	var audit apiserver.AuditLog
+	var audit func(context.Context, string) (*framework.Audit, error)
 	if server.Audit != nil {
-		audit = server.Audit
+		audit = server.Audit.Event
 	}
 	stop := func(context.Context) error { return errors.Join(server.Stop(), hooks.Close()) }
 	opened, err := open(ctx, server, apiserver.Options{

@@ -69,10 +69,10 @@ func (k Kind) start(ctx context.Context, found *kind.Cluster, options target.Sta
 	if err := apiserver.WaitForResponse(ctx, config, FirstResponse); err != nil {
 		return nil, err
 	}
-	opened, err := connection{
-		config: config, kind: framework.TargetKind, transport: k.Transport, cluster: found, progress: k.Progress,
-		endpoints: options.Endpoints, foreign: options.AllowForeign, patience: options.Patience, disposable: k.Use == "",
-	}.open(ctx)
+	opened, err := connection{transport: k.Transport, cluster: found, Options: apiserver.Options{
+		Config: config, Kind: framework.TargetKind, Progress: k.Progress,
+		Endpoints: options.Endpoints, Foreign: options.AllowForeign, Patience: options.Patience, Disposable: k.Use == "",
+	}}.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/userfile"
@@ -77,7 +78,8 @@ func (k Kubeconfig) Start(ctx context.Context, options target.StartOptions) (tar
 	if err != nil {
 		return nil, err
 	}
-	opened, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress, served: served, disposable: k.Disposable}.open(ctx, options)
+	known := apiserver.Options{Disposable: served || k.Disposable, Served: served, Outlives: k.Disposable}
+	opened, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress, options: known}.open(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("use %s: %w", k, err)
 	}
@@ -105,12 +107,6 @@ func MarkServed(kubeconfig []byte) ([]byte, error) {
 func (k Kubeconfig) content() (content []byte, served bool, err error) {
 	loaded, err := k.load()
 	if err == nil {
-		err = k.choose(loaded)
-	}
-	if err == nil {
-		if k.Context != "" {
-			loaded.CurrentContext = k.Context
-		}
 		err = api.MinifyConfig(loaded)
 	}
 	if err == nil {
@@ -142,12 +138,9 @@ func (k Kubeconfig) Connect(ctx context.Context) (*rest.Config, error) {
 // Config reads the kubeconfig. It sends no request. Every error is an ErrKubeconfig.
 func (k Kubeconfig) Config() (*rest.Config, error) {
 	loaded, err := k.load()
-	if err == nil {
-		err = k.choose(loaded)
-	}
 	var config *rest.Config
 	if err == nil {
-		config, err = clientcmd.NewNonInteractiveClientConfig(*loaded, k.Context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+		config, err = clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w: %w", k, ErrKubeconfig, err)
@@ -175,8 +168,19 @@ func (k Kubeconfig) files() []string {
 	return clientcmd.NewDefaultClientConfigLoadingRules().Precedence
 }
 
-// load reads the files that exist and merges them.
+// load reads the files that exist and merges them. The current context is the chosen one, which can be used.
 func (k Kubeconfig) load() (*api.Config, error) {
+	loaded, err := k.merge()
+	if err != nil {
+		return nil, err
+	}
+	if k.Context != "" {
+		loaded.CurrentContext = k.Context
+	}
+	return loaded, choose(loaded)
+}
+
+func (k Kubeconfig) merge() (*api.Config, error) {
 	found := 0
 	for _, name := range k.files() {
 		data, err := userfile.Read(name)
@@ -227,12 +231,9 @@ func ofPod() (*api.Config, error) {
 	}, nil
 }
 
-// choose checks that the context exists, and that the files that it names can be read.
-func (k Kubeconfig) choose(loaded *api.Config) error {
-	name := k.Context
-	if name == "" {
-		name = loaded.CurrentContext
-	}
+// choose checks that the current context exists, and that the files that it names can be read.
+func choose(loaded *api.Config) error {
+	name := loaded.CurrentContext
 	if chosen := loaded.Contexts[name]; chosen != nil {
 		cluster, user := loaded.Clusters[chosen.Cluster], loaded.AuthInfos[chosen.AuthInfo]
 		if cluster == nil {

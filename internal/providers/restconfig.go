@@ -38,12 +38,8 @@ type RESTConfig struct {
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 
-	// kind is as in apiserver.Options.
-	kind string
-	// served is true if the API server is one for tests that several runs use: see apiserver.Options.
-	served bool
-	// disposable is Kubeconfig.Disposable.
-	disposable bool
+	// options has what else is known of the API server.
+	options apiserver.Options
 	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
 	firstResponse time.Duration
 }
@@ -103,10 +99,10 @@ func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (tar
 
 // open returns the target of an API server that responds.
 func (r RESTConfig) open(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
-	return connection{
-		config: r.Config, kind: r.kind, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign, patience: options.Patience,
-		cluster: LocalKind(ctx, r.Config), disposable: r.served || r.disposable, served: r.served, outlives: r.disposable,
-	}.open(ctx)
+	all := r.options
+	all.Config, all.Progress = r.Config, r.Progress
+	all.Endpoints, all.Foreign, all.Patience = options.Endpoints, options.AllowForeign, options.Patience
+	return connection{Options: all, transport: r.Transport, cluster: LocalKind(ctx, r.Config)}.open(ctx)
 }
 
 // waitReachable waits for any response, so that later requests can have longer limits.

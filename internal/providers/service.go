@@ -24,16 +24,16 @@ func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	through, err := newInCluster(c.config, c.run, reference, hooks)
+	through, err := newInCluster(c.Config, c.Run, reference, hooks)
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())
 	}
 	through.sources = c.transport.HookSources
-	c.progress("starting the relay pod in namespace " + through.namespace)
+	c.Progress("starting the relay pod in namespace " + through.namespace)
 	if err := through.start(ctx); err != nil {
 		return nil, errors.Join(err, hooks.Close())
 	}
-	c.progress("webhooks by service, at " + through.host())
+	c.Progress("webhooks by service, at " + through.host())
 	options := c.options(hooks)
 	options.Transport, options.ClientConfig, options.HooksErr, options.HookAddress = framework.TransportService, through.clientConfig, through.err, through.hookAddress()
 	opened, err := apiserver.New(ctx, options)
@@ -55,7 +55,7 @@ func (c connection) image(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("use transport service: %w: the cluster is not a kind cluster of this machine, into which an image can be loaded; "+
 			"create one with `admissiontest image --push REF` and give it with --hook-image REF", ErrImageNeeded)
 	}
-	tag, err := LoadImage(ctx, c.cluster, c.progress)
+	tag, err := LoadImage(ctx, c.cluster, c.Progress)
 	if err != nil {
 		return "", fmt.Errorf("use transport service: %w", err)
 	}

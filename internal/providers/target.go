@@ -3,9 +3,7 @@ package providers
 import (
 	"context"
 	"errors"
-	"slices"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
@@ -37,27 +35,14 @@ func (t *clusterTarget) NewSandbox(ctx context.Context, options target.SandboxOp
 
 // Optional returns the parts that a Target can lack. See target.Target.
 func (t *clusterTarget) Optional() target.Optional {
-	address := t.HookAddress()
-	optional := target.Optional{
-		HookAddress: &address, Strangers: t.strangers,
-		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, TypeCheck: t.TypeCheck,
-		OpenAPI: t.OpenAPI, Resources: t.Resources,
-	}
-	if !t.underTest {
-		optional.Foreign = t.Foreign
-	}
-	if t.Shared() {
-		optional.Confined = t.Confined
-	}
-	if t.Removes() {
-		optional.Prepare, optional.Lacks = t.Prepare, t.Lacks
-	}
-	if slices.Contains(t.Info().Capabilities, framework.CapabilityAudit) {
-		optional.Audit = t.Audit
+	optional := t.Target.Optional()
+	optional.KubeConfig = t.kubeConfig
+	if t.underTest {
+		optional.Foreign = nil
 	}
 	if t.server != nil {
 		optional.WriteFile, optional.RemoveFile = t.server.WriteFile, t.server.RemoveFile
-		optional.Server = t.server
+		optional.Server, optional.Strangers = t.server, t.strangers
 	}
 	return optional
 }
@@ -73,10 +58,8 @@ func (t *clusterTarget) Alive(ctx context.Context) error {
 
 // strangers returns what clients other than the API server did to the Hooks and to the API server.
 func (t *clusterTarget) strangers() hook.Strangers {
-	all := t.Strangers()
-	if t.server != nil {
-		all.Lost += t.server.Lost()
-	}
+	all := t.Target.Optional().Strangers()
+	all.Lost += t.server.Lost()
 	return all
 }
 

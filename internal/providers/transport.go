@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/kind"
@@ -58,34 +56,24 @@ const (
 
 // connection is an API server that is about to become a target.
 type connection struct {
-	config    *rest.Config
-	kind      string
+	// Options are the options that all transports have in common.
+	apiserver.Options
+
 	transport Transport
-	endpoints map[string]framework.Endpoint
-	// cluster is the kind cluster of config. Nil if config is not known to belong to a kind cluster of
+	// cluster is the kind cluster of Config. Nil if Config is not known to belong to a kind cluster of
 	// this machine.
 	cluster *kind.Cluster
-	// disposable, served and outlives are as in apiserver.Options.
-	disposable, served, outlives bool
-	// foreign are the namespaces of other clients that scenarios may name.
-	foreign []string
-	// patience is as in target.StartOptions.
-	patience time.Duration
-	run      string
-	progress func(string)
 }
 
 // open returns the target, with Hooks that its API server can call.
 func (c connection) open(ctx context.Context) (*clusterTarget, error) {
-	if c.run == "" {
-		c.run = apiserver.NewRunID()
-	}
-	if c.progress == nil {
-		c.progress = func(string) {}
+	c.Run = apiserver.NewRunID()
+	if c.Progress == nil {
+		c.Progress = func(string) {}
 	}
 	switch c.transport.Mode {
 	case framework.TransportURL:
-		return c.byURL(ctx, max(probeLimit, c.patience))
+		return c.byURL(ctx, max(probeLimit, c.Patience))
 	case framework.TransportService:
 		return c.byService(ctx)
 	case "", TransportAuto:
@@ -101,13 +89,13 @@ func (c connection) auto(ctx context.Context) (*clusterTarget, error) {
 	if unreachable == nil || !errors.Is(unreachable, ErrWebhookUnreachable) || c.transport.HookAddress != "" {
 		return opened, unreachable
 	}
-	c.progress("the API server cannot call this machine: using a Service in the cluster")
+	c.Progress("the API server cannot call this machine: using a Service in the cluster")
 	opened, err := c.byService(ctx)
 	if err == nil || ctx.Err() != nil {
 		return opened, err
 	}
-	c.progress("transport service does not work, trying url again: " + report.FirstLine(err.Error()))
-	if opened, retried := c.byURL(ctx, max(retryLimit, c.patience)); retried == nil {
+	c.Progress("transport service does not work, trying url again: " + report.FirstLine(err.Error()))
+	if opened, retried := c.byURL(ctx, max(retryLimit, c.Patience)); retried == nil {
 		return opened, nil
 	}
 	return nil, fmt.Errorf("%w; and transport service: %w", unreachable, err)
@@ -120,12 +108,12 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 	if err != nil {
 		return nil, err
 	}
-	c.progress("finding an address of this machine that the API server can call")
+	c.Progress("finding an address of this machine that the API server can call")
 	hooks, chosen, err := c.listen(ctx, candidates, limit)
 	if err != nil {
 		return nil, err
 	}
-	c.progress("webhooks by url, at " + chosen.String())
+	c.Progress("webhooks by url, at " + chosen.String())
 	options := c.options(hooks)
 	options.Transport = framework.TransportURL
 	opened, err := apiserver.New(ctx, options)
@@ -135,12 +123,11 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 	return &clusterTarget{Target: opened, closers: []func(context.Context) error{func(context.Context) error { return hooks.Close() }}}, nil
 }
 
-// options returns the options that all transports have in common.
+// options returns the options of a target with a Hook server.
 func (c connection) options(hooks *hook.Server) apiserver.Options {
-	return apiserver.Options{
-		Config: c.config, Kind: c.kind, Run: c.run, Hooks: hooks, HookService: c.cluster != nil || c.kind == framework.TargetEnvtest,
-		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Served: c.served, Outlives: c.outlives, Patience: c.patience, Progress: c.progress,
-	}
+	options := c.Options
+	options.Hooks, options.HookService = hooks, c.cluster != nil || c.Kind == framework.TargetEnvtest
+	return options
 }
 
 // listen starts a Hook server at each candidate and keeps the first one that the API
@@ -158,7 +145,7 @@ func (c connection) listen(ctx context.Context, candidates []candidate, limit ti
 		servers, listening = append(servers, server), append(listening, one)
 		tried = append(tried, one.String())
 	}
-	reached, err := apiserver.CanCall(ctx, apiserver.Options{Config: c.config, Run: c.run, Progress: c.progress}, servers, limit)
+	reached, err := apiserver.CanCall(ctx, apiserver.Options{Config: c.Config, Run: c.Run, Progress: c.Progress}, servers, limit)
 	var kept *hook.Server
 	var chosen candidate
 	for i, server := range servers {

@@ -52,7 +52,7 @@ func TestParseHookAddress(t *testing.T) {
 }
 
 func TestCandidates(t *testing.T) {
-	c := connection{config: &rest.Config{Host: "https://192.0.2.1:6443"}, progress: func(string) {}}
+	c := connection{Options: apiserver.Options{Config: &rest.Config{Host: "https://192.0.2.1:6443"}, Progress: func(string) {}}}
 	list, err := c.candidates(t.Context())
 	if err != nil || len(list) == 0 || list[0] != at(netip.MustParseAddr("127.0.0.1"), "loopback") || len(list) > maxCandidates {
 		t.Fatalf("candidates = %v, %v; want loopback first, and at most %d", list, err, maxCandidates)
@@ -79,7 +79,7 @@ func TestCandidates(t *testing.T) {
 }
 
 func TestTransportErrors(t *testing.T) {
-	c := connection{config: &rest.Config{Host: "http://127.0.0.1:1"}}
+	c := connection{Options: apiserver.Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}}}
 	c.transport.Mode = "other"
 	if _, err := c.open(t.Context()); err == nil || !strings.Contains(err.Error(), "want auto, url, service") {
 		t.Errorf("open = %v; want a list of the modes", err)

@@ -69,7 +69,7 @@ func TestObjects(t *testing.T) {
 	if err != nil || len(list.Items) != 1 || list.Items[0].Name != one.Name || !slices.Equal(list.Items[0].Finalizers, []string{"example.com/held"}) {
 		t.Errorf("list = %+v, %v", list, err)
 	}
-	if err := c.DeleteCollection(ctx, configMaps(), "default", "test=objects"); err != nil {
+	if err := c.Delete(ctx, one); err != nil {
 		t.Error(err)
 	}
 	if found, err := c.Get(ctx, one); err != nil || found.GetDeletionTimestamp() == nil {

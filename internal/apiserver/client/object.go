@@ -125,16 +125,6 @@ func (c *Client) DeleteGracefully(ctx context.Context, o Object, seconds *int64)
 	return failed("delete", o, c.objects(o.Resource, o.Namespace).Delete(ctx, o.Name, options))
 }
 
-// DeleteCollection deletes the objects of a resource in a namespace, or everywhere if
-// the namespace is empty, that a label selector selects. Like Delete, it does so without the
-// finalizers that Jobs and ReplicationControllers get by default, which only a controller
-// removes.
-func (c *Client) DeleteCollection(ctx context.Context, res Resource, namespace, selector string) error {
-	options := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), GracePeriodSeconds: ptr.To[int64](0)}
-	err := c.objects(res, namespace).DeleteCollection(ctx, options, metav1.ListOptions{LabelSelector: selector})
-	return failed("delete collection of", Object{Resource: res, Namespace: namespace}, err)
-}
-
 // RemoveFinalizers removes the finalizers in an object's metadata. It is not an error
 // if the object does not exist, or if another one has its name now.
 func (c *Client) RemoveFinalizers(ctx context.Context, o Object) error {

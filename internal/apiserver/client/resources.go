@@ -233,29 +233,20 @@ func (r *Resources) AddStored(res Resource) {
 	r.stored[res.GroupVersionResource] = res
 }
 
-// Stored returns the resources of AddStored of one scope.
-func (r *Resources) Stored(namespaced bool) []Resource {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.DeleteFunc(slices.Collect(maps.Values(r.stored)), func(res Resource) bool { return res.Namespaced != namespaced })
-}
-
 // Deletable returns every resource of one scope that the API server stores objects of, one version of each: the
 // resources of AddStored and of discovery.
 func (r *Resources) Deletable(namespaced bool) []Resource {
+	r.mu.RLock()
+	all := slices.Collect(maps.Values(r.stored))
+	r.mu.RUnlock()
 	seen := map[schema.GroupResource]bool{}
-	return slices.DeleteFunc(append(r.Stored(namespaced), r.all(r.served.All())...), func(item Resource) bool {
+	return slices.DeleteFunc(append(all, r.all(r.served.All())...), func(item Resource) bool {
 		if item.Namespaced != namespaced || !item.Deletable || seen[item.GroupResource()] {
 			return true
 		}
 		seen[item.GroupResource()] = true
 		return false
 	})
-}
-
-// OtherVersions returns the resource in its other versions.
-func (r *Resources) OtherVersions(res Resource) []Resource {
-	return slices.DeleteFunc(r.all(r.served.Find(res.Group, res.Resource)), func(item Resource) bool { return item.Version == res.Version })
 }
 
 // APIServices returns the kind that registers an aggregated API server.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -31,13 +30,7 @@ func (s *Scope) remember(kind schema.GroupVersionKind, name string, manifest map
 // withoutPrefix returns a manifest with a name and, if it is a binding, with the name of its policy, without
 // the ID as prefix.
 func (s *Scope) withoutPrefix(name string, manifest map[string]any) map[string]any {
-	manifest = withName(manifest, name)
-	if policy, found, _ := unstructured.NestedString(manifest, "spec", "policyName"); found {
-		spec := cloneMap(manifest["spec"])
-		spec["policyName"] = strings.TrimPrefix(policy, s.ID+"-")
-		manifest["spec"] = spec
-	}
-	return manifest
+	return withNames(manifest, name, func(policy string) string { return strings.TrimPrefix(policy, s.ID+"-") })
 }
 
 // forget is for one that was deleted.

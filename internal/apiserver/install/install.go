@@ -239,9 +239,7 @@ func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest
 		return client.Object{}, fmt.Errorf("install %s %s: %w", kind.Kind, name, err)
 	}
 	if scope.Open {
-		if manifest = i.withoutProbes(kind, manifest); scope.DryRuns {
-			manifest = onlyDryRuns(kind, manifest)
-		}
+		manifest = i.opened(scope, kind, manifest)
 	} else {
 		manifest = narrow(i.Client.Resources, kind, manifest, i.toScenario(scope))
 	}

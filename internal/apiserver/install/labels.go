@@ -30,6 +30,17 @@ func withName(manifest map[string]any, name string) map[string]any {
 	return withMetadata(manifest, func(metadata map[string]any) { metadata["name"] = name })
 }
 
+// withNames returns a shallow copy of a manifest with another name and, if it is a binding, another name of its policy.
+func withNames(manifest map[string]any, name string, policyName func(string) string) map[string]any {
+	manifest = withName(manifest, name)
+	spec := cloneMap(manifest["spec"])
+	if policy, ok := spec["policyName"].(string); ok {
+		spec["policyName"] = policyName(policy)
+		manifest["spec"] = spec
+	}
+	return manifest
+}
+
 func withMetadata(manifest map[string]any, edit func(metadata map[string]any)) map[string]any {
 	out := maps.Clone(manifest)
 	metadata := cloneMap(out["metadata"])

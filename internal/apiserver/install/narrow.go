@@ -33,60 +33,79 @@ type narrowing struct {
 // The ID becomes a prefix of names and of references between these objects. This keeps their order.
 func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, to narrowing) map[string]any {
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-	out := withName(manifest, to.id+"-"+name)
-	if list, given := out["webhooks"].([]any); given {
-		narrowed := make([]any, 0, len(list))
-		for _, item := range list {
+	manifest = withNames(manifest, to.id+"-"+name, func(policy string) string { return to.id + "-" + policy })
+	return withMatching(kind, manifest, func(m matching) {
+		m.require(to.labels)
+		clusterScoped := func(item any) bool { return matchesClusterScoped(resources, cloneMap(item)) }
+		if rules := slices.Clone(m.rules()); !to.clusterScoped && slices.ContainsFunc(rules, clusterScoped) {
+			for i, item := range rules {
+				if clusterScoped(item) {
+					rule := cloneMap(item)
+					rule["scope"] = "Namespaced"
+					rules[i] = rule
+				}
+			}
+			m.constraints[m.field] = rules
+		}
+		if to.condition != "" && slices.ContainsFunc(m.rules(), clusterScoped) {
+			m.addCondition("admissiontest.dev/run", to.condition)
+		}
+	})
+}
+
+// matching is what says which requests a webhook or policy matches.
+type matching struct {
+	// owner has the match conditions: it is the webhook, or the spec of the policy.
+	owner map[string]any
+	// constraints has the selectors, and the rules in a field: it is the webhook, or spec.matchConstraints.
+	constraints map[string]any
+	field       string
+}
+
+func (m matching) rules() []any { return asList(m.constraints[m.field]) }
+
+// require adds requirements to the namespaceSelector.
+func (m matching) require(labels []any) {
+	selector := cloneMap(m.constraints["namespaceSelector"])
+	selector["matchExpressions"] = append(slices.Clone(asList(selector["matchExpressions"])), labels...)
+	m.constraints["namespaceSelector"] = selector
+}
+
+// addCondition adds a match condition.
+func (m matching) addCondition(name, expression string) {
+	m.owner["matchConditions"] = append(slices.Clone(asList(m.owner["matchConditions"])), map[string]any{"name": name, "expression": expression})
+}
+
+// withMatching returns a copy of a webhook configuration or policy, after edit has changed each webhook, or the policy.
+// Other kinds are returned as they are.
+func withMatching(kind schema.GroupVersionKind, manifest map[string]any, edit func(matching)) map[string]any {
+	out := maps.Clone(manifest)
+	switch kind.Kind {
+	case KindMutatingWebhooks, KindValidatingWebhooks:
+		list := slices.Clone(asList(manifest["webhooks"]))
+		for i, item := range list {
 			if webhook, ok := item.(map[string]any); ok {
-				webhook = to.match(resources, webhook, "rules")
-				item = to.withCondition(resources, webhook, asList(webhook["rules"]))
-			}
-			narrowed = append(narrowed, item)
-		}
-		out["webhooks"] = narrowed
-	}
-	spec, given := out["spec"].(map[string]any)
-	if !given {
-		return out // the API server refuses a policy without it
-	}
-	spec = maps.Clone(spec)
-	if policy, ok := spec["policyName"].(string); ok {
-		spec["policyName"] = to.id + "-" + policy
-	}
-	if kind.Kind == KindValidatingPolicy || kind.Kind == KindMutatingPolicy {
-		constraints := to.match(resources, cloneMap(spec["matchConstraints"]), "resourceRules")
-		spec["matchConstraints"] = constraints
-		spec = to.withCondition(resources, spec, asList(constraints["resourceRules"]))
-	}
-	out["spec"] = spec
-	return out
-}
-
-// match returns a copy of what has a namespaceSelector and rules.
-func (to narrowing) match(resources *client.Resources, object map[string]any, field string) map[string]any {
-	out := maps.Clone(object)
-	selector := cloneMap(out["namespaceSelector"])
-	selector["matchExpressions"] = append(slices.Clone(asList(selector["matchExpressions"])), to.labels...)
-	out["namespaceSelector"] = selector
-	if rules := slices.Clone(asList(out[field])); len(rules) > 0 && !to.clusterScoped {
-		for i, item := range rules {
-			if rule := cloneMap(item); matchesClusterScoped(resources, rule) {
-				rule["scope"] = "Namespaced"
-				rules[i] = rule
+				webhook = maps.Clone(webhook)
+				edit(matching{webhook, webhook, "rules"})
+				list[i] = webhook
 			}
 		}
-		out[field] = rules
+		if list != nil {
+			out["webhooks"] = list
+		}
+	case KindValidatingPolicy, KindMutatingPolicy:
+		spec, given := manifest["spec"].(map[string]any)
+		if !given {
+			return out // the API server refuses a policy without it
+		}
+		spec = maps.Clone(spec)
+		constraints := cloneMap(spec["matchConstraints"])
+		edit(matching{spec, constraints, "resourceRules"})
+		if len(constraints) > 0 {
+			spec["matchConstraints"] = constraints
+		}
+		out["spec"] = spec
 	}
-	return out
-}
-
-// withCondition returns a copy of what has match conditions, with one more if its rules can match cluster-scoped objects.
-func (to narrowing) withCondition(resources *client.Resources, object map[string]any, rules []any) map[string]any {
-	if to.condition == "" || !slices.ContainsFunc(rules, func(item any) bool { return matchesClusterScoped(resources, cloneMap(item)) }) {
-		return object
-	}
-	out := maps.Clone(object)
-	out["matchConditions"] = append(slices.Clone(asList(out["matchConditions"])), map[string]any{"name": "admissiontest.dev/run", "expression": to.condition})
 	return out
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,59 +16,22 @@ import (
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
-// probesCondition is the name of the match condition that withoutProbes adds.
-const probesCondition = "admissiontest.dev/probes"
-
-// withoutProbes returns a copy of a webhook configuration or policy that is not narrowed, but does
+// opened returns a copy of a webhook configuration or policy that is not narrowed, but does
 // not match the requests by which a run finds out what the API server acts on: the creation of
 // ConfigMaps in namespaces of the run that no scenario uses, and updates of these namespaces. One whose
 // rules do not match these remains as it is. A match condition does not change what a selector
-// matches.
-func (i *Installer) withoutProbes(kind schema.GroupVersionKind, manifest map[string]any) map[string]any {
-	without := func(object map[string]any, rules []any) map[string]any {
-		if !slices.ContainsFunc(rules, matchesProbe) {
-			return object
+// matches. If the scenario consists of dry runs, policies decide about these only: not about what Store writes to be the
+// object of one.
+func (i *Installer) opened(scope *Scope, kind schema.GroupVersionKind, manifest map[string]any) map[string]any {
+	return withMatching(kind, manifest, func(m matching) {
+		if slices.ContainsFunc(m.rules(), matchesProbe) {
+			own := "^" + regexp.QuoteMeta(runid.Prefix(i.Run)) + "-(fence|reach|ready)$"
+			m.addCondition("admissiontest.dev/probes", fmt.Sprintf(`!(has(request.namespace) && request.namespace.matches(%q))`, own))
 		}
-		out := maps.Clone(object)
-		out["matchConditions"] = append(slices.Clone(asList(out["matchConditions"])), map[string]any{
-			"name":       probesCondition,
-			"expression": fmt.Sprintf(`!(has(request.namespace) && request.namespace.matches(%q))`, "^"+regexp.QuoteMeta(runid.Prefix(i.Run))+"-(fence|reach|ready)$"),
-		})
-		return out
-	}
-	out := maps.Clone(manifest)
-	switch kind.Kind {
-	case KindMutatingWebhooks, KindValidatingWebhooks:
-		var webhooks []any
-		for _, item := range asList(manifest["webhooks"]) {
-			if webhook, ok := item.(map[string]any); ok {
-				item = without(webhook, asList(webhook["rules"]))
-			}
-			webhooks = append(webhooks, item)
+		if scope.DryRuns && strings.HasSuffix(kind.Kind, "Policy") {
+			m.addCondition("admissiontest.dev/dry-run", "has(request.dryRun) && request.dryRun")
 		}
-		if webhooks != nil {
-			out["webhooks"] = webhooks
-		}
-	case KindValidatingPolicy, KindMutatingPolicy:
-		if spec, ok := manifest["spec"].(map[string]any); ok {
-			out["spec"] = without(spec, asList(cloneMap(spec["matchConstraints"])["resourceRules"]))
-		}
-	}
-	return out
-}
-
-// onlyDryRuns returns a copy of a policy that decides about dry runs only: not about what Store writes to be the object of a
-// dry run.
-func onlyDryRuns(kind schema.GroupVersionKind, manifest map[string]any) map[string]any {
-	if kind.Kind != KindValidatingPolicy && kind.Kind != KindMutatingPolicy {
-		return manifest
-	}
-	out, spec := maps.Clone(manifest), cloneMap(manifest["spec"])
-	spec["matchConditions"] = append(slices.Clone(asList(spec["matchConditions"])), map[string]any{
-		"name": "admissiontest.dev/dry-run", "expression": "has(request.dryRun) && request.dryRun",
 	})
-	out["spec"] = spec
-	return out
 }
 
 // matchesProbe reports whether a rule can match the creation of a ConfigMap or the update of a
