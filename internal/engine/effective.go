@@ -94,7 +94,7 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, squad []*execution.Se
 }
 
 // withoutIneffective returns the scenarios without those that install a kind that was not effective in time. They are
-// inconclusive if that happened too often, and else repeated if the kind has a cause among those of this time.
+// inconclusive if that happened too often, and else repeated if one of causes is about the kind.
 func (r *groupRun) withoutIneffective(squad []*execution.Setup, causes map[string]string) []*execution.Setup {
 	return slices.DeleteFunc(slices.Clone(squad), func(s *execution.Setup) bool {
 		for _, kind := range append(admissionKinds(s.Installed()), otherKinds) {

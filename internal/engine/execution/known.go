@@ -178,7 +178,7 @@ func (c *Case) writesField(path []any) bool {
 	if err != nil || json.Unmarshal(text, &written) != nil || len(names) == 0 {
 		return true
 	}
-	// A schema has other names between those of fields, and a path of a patch has items.
+	// A schema has other names between the names of fields, and a path of a patch has items.
 	fields := regexp.MustCompile(`/` + strings.Join(names, `/((properties|items|additionalProperties|-|[0-9]+)/)*`) + `/$`)
 	inText := regexp.MustCompile(`(?s)\b` + strings.Join(names, `\b.*\b`) + `\b`)
 	return writes(written, "/", func(at string, value any) bool {
