@@ -42,6 +42,7 @@ func (a *app) listCommand() *cobra.Command {
 		}),
 	}
 	chosen.add(command)
+	chosen.addLevels(command)
 	out.add(command)
 	command.Flags().BoolVar(&wide, "wide", false, "also print the requirements")
 	return command

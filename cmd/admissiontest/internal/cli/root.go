@@ -25,7 +25,7 @@ Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
 3 nothing selected or nothing of it could be judged, 4 infrastructure error,
 5 inconclusive, 130 interrupted.`,
 		Version:       thisVersion().String(),
-		Example:       "  admissiontest run\n  admissiontest run reinvocation my-scenarios/\n  admissiontest run --kubeconfig ~/.kube/config --level MUST",
+		Example:       "  admissiontest run\n  admissiontest run reinvocation my-scenarios/\n  admissiontest run --kubeconfig ~/.kube/config",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs, // knownCommand checks them

@@ -72,7 +72,7 @@ the end. Without --endpoint it is called at ` + programURL + `. In its arguments
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
   admissiontest run my-scenarios/ --only 'owner.*'   # your own, by name
   admissiontest run my-scenarios/ --report out       # your own; writes report.json, junit.xml and report.html
-  admissiontest run --kubeconfig kubeconfig --level MUST -o json
+  admissiontest run --kubeconfig kubeconfig -o json
   admissiontest run my-scenarios/ --watch            # again on each save
   admissiontest run my-scenarios/ -- ./my-webhook --port 9443 --cert-dir {cert-dir}
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
@@ -131,9 +131,9 @@ type flagGroup struct {
 // flagGroups has all flags of run.
 func flagGroups() []flagGroup {
 	return []flagGroup{
-		{"What runs", []string{"only", "level", "skip", "profile", "shard", "install", "mutants", "watch"}},
+		{"What runs", []string{"only", "skip", "profile", "shard", "install", "mutants", "watch"}},
 		{"Where it runs", []string{
-			"target", "k8s-version", "assets-dir", "plugin", "kubeconfig", "context", "disposable", "transport", "hook-image",
+			"target", "k8s-version", "assets-dir", "plugin", "observe-plugins", "kubeconfig", "context", "disposable", "transport", "hook-image",
 		}},
 		{"Your webhooks", []string{"endpoint", "endpoint-ca"}},
 		{"How it runs", []string{"parallel", "patience", "fail-fast"}},

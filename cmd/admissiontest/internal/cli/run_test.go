@@ -116,7 +116,6 @@ func TestRunExitCodes(t *testing.T) {
 		"a fake version":               {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.99.0"}, exitInconclusive},
 		"a version that is not one":    {[][2]string{{"SHOULD", "fine"}}, nil, fake{version: "fake"}, exitInconclusive},
 		"what fails is skipped":        {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, exitPass},
-		"what fails is of a level":     {[][2]string{{"MUST", "refused"}, {"SHOULD", "fine"}}, []string{"--level", "should"}, fake{}, exitPass},
 		"error":                        {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, exitInfrastructure},
 		"inconclusive":                 {[][2]string{{"MUST", "undecided"}, {"MUST", "fine"}}, nil, fake{}, exitInconclusive},
 		"the fence times out":          {[][2]string{{"MUST", "fine"}}, nil, fake{waitErr: fmt.Errorf("fence: %w", framework.ErrTimeout)}, exitInconclusive},

@@ -19,7 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// selectionFlags is the set of scenarios that the arguments, --only and --level of a command choose.
+// selectionFlags is the set of scenarios that the arguments and --only of a command choose, and --level of list.
 type selectionFlags struct {
 	// catalogue has the scenarios that can be selected by name.
 	catalogue fs.FS
@@ -36,10 +36,14 @@ type selectionFlags struct {
 	levels, only []string
 }
 
-// add adds --level and --only to a command.
+// add adds --only to a command.
 func (s *selectionFlags) add(command *cobra.Command) {
 	command.Flags().StringSliceVar(&s.only, "only", nil, "of the scenarios that the arguments select, also those in FILE and DIR, only these: NAME, AREA or PATTERN")
 	_ = command.RegisterFlagCompletionFunc("only", s.completeNames)
+}
+
+// addLevels adds --level to a command.
+func (s *selectionFlags) addLevels(command *cobra.Command) {
 	var levels []string
 	for _, level := range framework.Levels() {
 		levels = append(levels, string(level))

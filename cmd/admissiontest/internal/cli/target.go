@@ -103,6 +103,8 @@ type targetFlags struct {
 	transport providers.Transport
 	// disposable is providers.Kubeconfig.Disposable.
 	disposable bool
+	// observePlugins is true if the calls of all admission plugins are recorded.
+	observePlugins bool
 }
 
 // targets are the kinds of target.
@@ -122,6 +124,7 @@ func (f *targetFlags) add(command *cobra.Command) {
 	completeWith(command, "transport", providers.Transports()...)
 	f.assets.add(command)
 	f.assets.plugins.add(command)
+	set.BoolVar(&f.observePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins and show them in timelines (default: only with --plugin, and on the servers of scenarios that expect such calls)")
 }
 
 // check sets the target if --target is not given, and returns an error for flags that cannot be
@@ -147,9 +150,9 @@ func (f *targetFlags) check(command *cobra.Command) error {
 			flags, with = given("plugin"), builtAlready
 		}
 	case framework.TargetKubeconfig:
-		flags, with = given("k8s-version", "assets-dir", "plugin"), "a kubeconfig, whose API server runs already"
+		flags, with = given("k8s-version", "assets-dir", "plugin", "observe-plugins"), "a kubeconfig, whose API server runs already"
 	case framework.TargetKind:
-		flags, with = given("kubeconfig", "context", "disposable", "report-configmap", "assets-dir", "plugin"), "--target kind, which uses the API server of a kind cluster"
+		flags, with = given("kubeconfig", "context", "disposable", "report-configmap", "assets-dir", "plugin", "observe-plugins"), "--target kind, which uses the API server of a kind cluster"
 	}
 	switch {
 	case flags != "":
@@ -189,12 +192,12 @@ func (f *targetFlags) provider(progress func(string), logs string, failed func()
 		}
 		return providers.Kind{Cluster: options, Transport: f.transport, Logs: logs, Failed: failed, Progress: progress}
 	}
-	return providers.NewEnvtest(providers.EnvtestOptions{Assets: f.assets.options(progress), Progress: progress})
+	return providers.NewEnvtest(providers.EnvtestOptions{Assets: f.assets.options(progress), ObservePlugins: f.observePlugins, Progress: progress})
 }
 
 // args returns the flags that choose the same target in another command line.
 func (f *targetFlags) args(set *pflag.FlagSet) []string {
-	args := argsOf(set, "target", "kubeconfig", "context", "k8s-version", "assets-dir", "hook-image", "plugin", "disposable", "transport")
+	args := argsOf(set, "target", "kubeconfig", "context", "k8s-version", "assets-dir", "hook-image", "plugin", "observe-plugins", "disposable", "transport")
 	if f.name == framework.TargetKubeconfig && !set.Changed("target") && f.cluster.kubeconfig == "" && f.cluster.context == "" {
 		args = append([]string{"--target", f.name}, args...)
 	}

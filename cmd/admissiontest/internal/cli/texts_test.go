@@ -146,7 +146,7 @@ func TestCompletion(t *testing.T) {
 		"order.by-name":   {"run", "order.b"},
 		"order":           {"explain", "or"},
 		"wire":            {"run", "--skip", "w"},
-		"SHOULD":          {"run", "--level", "S"},
+		"SHOULD":          {"list", "--level", "S"},
 		"kubeconfig":      {"run", "--target", "k"},
 		"json":            {"list", "-o", ""},
 		"cleanup\tRemove": {"clean"},
