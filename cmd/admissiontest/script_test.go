@@ -45,7 +45,12 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"), UpdateScripts: golden.Update(), RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
-			env.Vars = append(append(os.Environ(), env.Vars...), "HOME="+os.Getenv("HOME"), "GOFLAGS=", "GOTRACEBACK=single", "TESTDATA="+programs,
+			temporary, err := os.MkdirTemp("", "at-") //nolint:usetesting // a short path: sockets are in it
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = os.RemoveAll(temporary) })
+			env.Vars = append(append(os.Environ(), env.Vars...), "HOME="+os.Getenv("HOME"), "GOFLAGS=", "GOTRACEBACK=single", "TMPDIR="+temporary, "TESTDATA="+programs,
 				"DOCTOR="+filepath.Join(root, "internal", "doctor", "testdata"), "DOCS="+filepath.Join(root, "docs"))
 			return nil
 		},
