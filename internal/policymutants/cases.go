@@ -166,11 +166,11 @@ func baseOf(s scenario.Scenario, index int, c scenario.Case) *request {
 				base.old = manifest
 			}
 		}
-		if base.old == nil {
-			return nil
+		if base.old != nil {
+			base.object = vary.Patched(base.old, step.Patch.Merge)
 		}
-		base.object = vary.Patched(base.old, step.Patch.Merge)
-	default:
+	}
+	if base.object == nil {
 		return nil
 	}
 	return base

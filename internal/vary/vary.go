@@ -3,11 +3,14 @@
 package vary
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
 )
@@ -97,24 +100,22 @@ func With(object map[string]any, path cel.Path, change func(old any) (any, bool)
 	return copied
 }
 
-// Patched returns an object to which a JSON merge patch (RFC 7386) is applied. It shares values with both.
+// Patched returns an object to which a JSON merge patch (RFC 7386) is applied, or nil if it cannot be applied.
 func Patched(object, patch map[string]any) map[string]any {
-	patched := maps.Clone(object)
-	if patched == nil {
-		patched = map[string]any{}
+	before, err := json.Marshal(object)
+	change, wrong := json.Marshal(patch)
+	if err != nil || wrong != nil {
+		return nil
 	}
-	for name, value := range patch {
-		switch inner, isMap := value.(map[string]any); {
-		case value == nil:
-			delete(patched, name)
-		case isMap:
-			old, _ := patched[name].(map[string]any)
-			patched[name] = Patched(old, inner)
-		default:
-			patched[name] = value
-		}
+	after, err := jsonpatch.MergePatch(before, change)
+	if err != nil {
+		return nil
 	}
-	return patched
+	var out map[string]any
+	if err := utiljson.Unmarshal(after, &out); err != nil { // which reads integers as such
+		return nil
+	}
+	return out
 }
 
 // Remove is the change of With that removes a value.

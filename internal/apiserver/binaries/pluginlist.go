@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -112,11 +114,11 @@ func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error
 	if last.Name == "main" {
 		return one, fmt.Errorf("%w: it is a main package, which cannot be imported: move the plugin to another package", ErrBadPlugin)
 	}
-	register, initializers, err := declares(last)
-	if err == nil && !register {
+	names, err := declared(last)
+	if err == nil && !names[registerName] {
 		err = fmt.Errorf("%w: package %s in %s has no function Register(*admission.Plugins), which registers its plugins", ErrBadPlugin, last.Name, last.Dir)
 	}
-	one.initializers = initializers
+	one.initializers = names[initializersName]
 	return one, err
 }
 
@@ -129,20 +131,32 @@ func (t *toolchain) badPlugin(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrBadPlugin, err)
 }
 
-// declares reports which of the two functions a package has, or variables of their names. The compiler finds what the
-// text does not show.
-func declares(l listed) (register, initializers bool, err error) {
-	declaration := regexp.MustCompile(`(?m)^(?:func|var) (` + registerName + `|` + initializersName + `)\b`)
+// declared returns the names of the exported functions and variables of a package. A file that
+// cannot be parsed is left to the compiler.
+func declared(l listed) (map[string]bool, error) {
+	names := map[string]bool{}
 	for _, name := range l.GoFiles {
-		text, err := os.ReadFile(filepath.Join(l.Dir, name))
+		path := filepath.Join(l.Dir, name)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
-			return false, false, fmt.Errorf("read the source of a plugin: %w", err)
+			return nil, fmt.Errorf("%w: %w", ErrBadPlugin, err)
 		}
-		for _, found := range declaration.FindAllSubmatch(text, -1) {
-			register, initializers = register || string(found[1]) == registerName, initializers || string(found[1]) == initializersName
+		for _, one := range file.Decls {
+			switch one := one.(type) {
+			case *ast.FuncDecl:
+				names[one.Name.Name] = names[one.Name.Name] || one.Recv == nil
+			case *ast.GenDecl:
+				for _, spec := range one.Specs {
+					if values, ok := spec.(*ast.ValueSpec); ok {
+						for _, name := range values.Names {
+							names[name.Name] = true
+						}
+					}
+				}
+			}
 		}
 	}
-	return register, initializers, nil
+	return names, nil
 }
 
 // digest returns the digest of all that decides about a kube-apiserver with plugins, except

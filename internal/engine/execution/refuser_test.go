@@ -110,14 +110,18 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// reviewingTarget answers reviews of rights, by the name of the user, except the first ones. Its Sandbox refuses every request.
+// reviewingTarget answers reviews of rights, by the name of the user, except the first ones. If hangs is not 0, it does not
+// answer from that one on. Its Sandbox refuses every request.
 type reviewingTarget struct {
 	targettest.Target
-	may     map[string]bool
-	refuses int
+	may            map[string]bool
+	refuses, hangs int
 }
 
 func (t *reviewingTarget) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	if t.hangs--; t.hangs == 0 {
+		<-ctx.Done()
+	}
 	if ctx.Err() != nil {
 		return framework.Result{}, ctx.Err()
 	}
@@ -139,18 +143,21 @@ func TestUnauthorized(t *testing.T) {
 	for name, test := range map[string]struct {
 		may           map[string]bool
 		refuses       int
+		hangs         int
 		repeat, wants string
 	}{
-		"no role":           {map[string]bool{"jane": false}, 0, "", cause + named},
-		"role not yet read": {map[string]bool{"jane": true}, 0, cause, ""},
-		"may not ask":       {nil, 0, "", cause + named},
-		"roles read later":  {map[string]bool{"jane": true}, 1, cause, ""},
+		"no role":                   {map[string]bool{"jane": false}, 0, 0, "", cause + named},
+		"role not yet read":         {map[string]bool{"jane": true}, 0, 0, cause, ""},
+		"may not ask":               {nil, 0, 0, "", cause + named},
+		"roles read later":          {map[string]bool{"jane": true}, 1, 0, cause, ""},
+		"the last question hangs":   {map[string]bool{"jane": false}, 0, 2, "", cause + named},
+		"no question has an answer": {map[string]bool{"jane": false}, 0, 1, cause, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := metav1.Status{Code: 403, Message: `deployments.apps "a" is forbidden: User "jane" cannot patch resource "deployments/scale" in API group "apps" in the namespace "at-1"`}
 			c := caseOn(statusSandbox{status: status})
 			c.patience = 250 * time.Millisecond
-			c.ID, c.target = "at-1", &reviewingTarget{Target: targettest.Target{Sandbox: c.sandbox}, may: test.may, refuses: test.refuses}
+			c.ID, c.target = "at-1", &reviewingTarget{Target: targettest.Target{Sandbox: c.sandbox}, may: test.may, refuses: test.refuses, hangs: test.hangs}
 			failure := c.step(t.Context(), scenario.Step{
 				As: &framework.User{Name: "jane"}, Subresource: "scale",
 				Patch: &scenario.Patch{ObjectReference: scenario.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"}, Merge: map[string]any{}},

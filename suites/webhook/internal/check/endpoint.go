@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -8,9 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -177,7 +178,7 @@ func (e *endpoint) serve(request *http.Request) reply {
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
-	w, done := httptest.NewRecorder(), make(chan error, 1)
+	w, done := &writer{header: http.Header{}}, make(chan error, 1)
 	go func() {
 		defer func() {
 			if thrown := recover(); thrown != nil {
@@ -189,13 +190,53 @@ func (e *endpoint) serve(request *http.Request) reply {
 	}()
 	select {
 	case err := <-done:
-		if w.Body.Len() > maxAnswer && err == nil {
-			err = errTooLong
-		}
-		return reply{err: err, status: w.Code, body: w.Body.Bytes()}
+		return w.reply(err)
 	case <-request.Context().Done():
 		return reply{err: request.Context().Err()}
 	}
+}
+
+// writer keeps what a handler writes.
+type writer struct {
+	mu     sync.Mutex
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (w *writer) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *writer) WriteHeader(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.status == 0 {
+		w.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *writer) Write(data []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.body.Len()+len(data) > maxAnswer {
+		w.body.Truncate(0)
+		w.status = -1
+		return 0, errTooLong
+	}
+	return w.body.Write(data)
+}
+
+func (w *writer) reply(err error) reply {
+	w.WriteHeader(http.StatusOK)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.status == -1 && err == nil {
+		err = errTooLong
+	}
+	return reply{err: err, status: w.status, body: w.body.Bytes()}
 }
 
 // Host is the host and port of the URL.

@@ -102,6 +102,10 @@ func TestCustomResources(t *testing.T) {
 			}
 			return "", nil
 		}, "WH-VERSION-1", framework.Pass},
+		"tells an annotation": {func(in incoming, _ fields) (string, []fields) {
+			u := unstructured.Unstructured{Object: in.object}
+			return u.GetAnnotations()["contract.example.com/secret"], nil
+		}, "WH-SEC-4", framework.Fail},
 		"mutates one version": {func(in incoming, _ fields) (string, []fields) {
 			if in.object["apiVersion"] == "example.com/v1beta1" {
 				return "", label("/spec/color", "red")
@@ -116,7 +120,7 @@ func TestCustomResources(t *testing.T) {
 			}
 			s := check.Subject{
 				Name: "widgets", Configurations: []check.Manifest{manifest(t, widgets), manifest(t, configuration)},
-				Allow: []check.Sample{{Manifest: manifest(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: b}, spec: {zone: a}}")}},
+				Allow: []check.Sample{{Manifest: manifest(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: b, annotations: null}, spec: {zone: a}}")}},
 			}
 			s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				var review fields

@@ -34,8 +34,16 @@ func TestHostileHandlers(t *testing.T) {
 		"hangs":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "not answered within 3s"},
 		"never reads": {func(http.ResponseWriter, *http.Request) {}, `body "" is not JSON`},
 		"10 MiB":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 10<<20)) }, "more than 8 MiB"},
-		"garbage":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, `body "<html>" is not JSON`},
-		"redirect":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "HTTP status 302"},
+		"endless": {func(w http.ResponseWriter, _ *http.Request) {
+			for written := 0; written < 1<<26; written += 1 << 20 {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+			t.Error("an answer of 64 MiB is kept")
+		}, "more than 8 MiB"},
+		"garbage":  {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, `body "<html>" is not JSON`},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "HTTP status 302"},
 		"two documents": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"response":{"allowed":true}}{}`))
 		}, "more than one JSON document"},

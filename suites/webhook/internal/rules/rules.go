@@ -2,6 +2,7 @@
 package rules
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -62,12 +63,20 @@ func eachObject(t *check.T, f func(check.Case, check.Decision)) {
 
 // addLabel adds a label that no webhook knows.
 func addLabel(u *unstructured.Unstructured) {
-	_ = unstructured.SetNestedField(u.Object, "kept", "metadata", "labels", "contract.example.com/foreign") // it has metadata
+	u.SetLabels(withEntry(u.GetLabels(), "contract.example.com/foreign", "kept"))
 }
 
 // annotate adds an annotation.
 func annotate(u *unstructured.Unstructured, key, value string) {
-	_ = unstructured.SetNestedField(u.Object, value, "metadata", "annotations", key) // it has metadata
+	u.SetAnnotations(withEntry(u.GetAnnotations(), key, value))
+}
+
+// withEntry returns a copy of labels or annotations, which can be nil, with one more.
+func withEntry(entries map[string]string, key, value string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, entries)
+	out[key] = value
+	return out
 }
 
 // eachBelow calls f for each operation of a patch that changes what a path leads to.

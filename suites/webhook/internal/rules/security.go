@@ -199,7 +199,8 @@ func plant(u *unstructured.Unstructured, address string) {
 	annotate(u, "contract.example.com/secret", canary+"-annotation")
 	annotate(u, "contract.example.com/url", "https://"+address+"/")
 	if u.GetKind() == "Secret" {
-		_ = unstructured.SetNestedField(u.Object, canary+"-secret", "stringData", "contract") // stringData is a map or absent
+		data, _, _ := unstructured.NestedStringMap(u.Object, "stringData")
+		_ = unstructured.SetNestedStringMap(u.Object, withEntry(data, "contract", canary+"-secret"), "stringData") // its parent is a map
 	}
 	for _, path := range containerLists(u.Object) {
 		containers, _, _ := unstructured.NestedSlice(u.Object, path...)
