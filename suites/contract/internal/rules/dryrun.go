@@ -69,8 +69,9 @@ func round(t *check.T, h *harness.Harness, requests []framework.Request, late fu
 
 func checkDryRunSideEffects(t *check.T) {
 	requests, late := dryable(t), t.HalfBudget()
-	dry, real := t.Plugin(), t.Plugin()
+	dry := t.Plugin()
 	before := len(dry.World().Calls())
+	real := t.Plugin()
 	wrote := false
 	for _, request := range requests {
 		result, ok := t.Do(dry, request.WithDryRun())

@@ -130,14 +130,20 @@ func (p belated) Validate(ctx context.Context, a admission.Attributes, o admissi
 	return p.sound.Validate(ctx, a, o)
 }
 
-// restless writes in the background, without a request.
+// restless writes in the background, without a request, again and again for some seconds.
 type restless struct{ *sound }
 
 func (p restless) SetExternalKubeClientSet(client kubernetes.Interface) {
 	p.sound.SetExternalKubeClientSet(client)
-	time.AfterFunc(50*time.Millisecond, func() {
-		_, _ = client.CoreV1().ConfigMaps("default").Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "heartbeat"}}, metav1.CreateOptions{})
-	})
+	heartbeat := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "heartbeat-"}}
+	var write func(left int)
+	write = func(left int) {
+		_, _ = client.CoreV1().ConfigMaps("default").Create(context.Background(), heartbeat, metav1.CreateOptions{})
+		if left > 0 {
+			time.AfterFunc(50*time.Millisecond, func() { write(left - 1) })
+		}
+	}
+	time.AfterFunc(50*time.Millisecond, func() { write(100) })
 }
 
 // TestWritesWithoutRequest: what a plugin writes in the background is not known to be of a dry run.

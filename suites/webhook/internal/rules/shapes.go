@@ -165,6 +165,9 @@ func checkSubresources(t *check.T) {
 			}
 			if each[1] == "status" {
 				r.Object = changed(r.Object, func(u *unstructured.Unstructured) {
+					if u.Object["status"] == nil {
+						delete(u.Object, "status")
+					}
 					_ = unstructured.SetNestedField(u.Object, "changed", "status", "message") // status is a map or absent
 				})
 			}
