@@ -18,9 +18,10 @@ SYFT        := github.com/anchore/syft/cmd/syft@v1.42.0
 # packages of which hardly a test needs a server.
 SERVED       = $(filter-out ./cmd/admissiontest/ ./fakes/ ./framework/,$(addprefix ./,$(sort $(dir $(shell git grep -lE \
   'internal/testserver"|framework/envtest"|providers\.NewEnvtest|conformance\.(Run|Options)|policy\.(Run|Check|Server)' -- '*_test.go' ':!examples' ':!reference' ':!hack/importers')))))
-# test-all tests packages with concurrency with the race detector, if there is a C compiler,
-# which it needs. The others are tested without, which is faster.
-RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./internal/engine/... ./framework/envtest/... ./internal/apiserver/... ./suites/...
+# Packages with concurrency of ours are tested with the race detector, if there is a C compiler, which it needs: once, in
+# test or in test-all. What suites/ starts at once is tested with it by test-race, which takes half an hour.
+RACY        := ./fakes/... ./framework/harness/... ./framework/hook/...
+RACY_SERVED := ./internal/engine/... ./framework/envtest/... ./internal/apiserver/...
 # These take minutes with the race detector, and are not about concurrency.
 SLOW        := ^(TestKillMatrix|TestHostileAnswers|TestCatalogueOnObservedServer)$$
 RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
@@ -73,16 +74,23 @@ build: ## Build the command: bin/admissiontest, with the libraries of the newest
 test-assets: build ## Find kube-apiserver and etcd, or build them from Go modules (takes minutes, once).
 	$(BIN) assets build $(VERSIONFLAG)
 
+# $(call without,A,B) are the packages of A that are not in B.
+without      = $$($(GO) list $(1) | grep -vxF "$$($(GO) list $(2))")
 .PHONY: test
 test: test-assets ## Run the tests that need no API server, and the tests of whole runs.
-	$(call go-on,$(NEWEST)) test -timeout 30m -skip '$(SLOW)' $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED))") $(call since,$(NEWEST))
+	$(call go-on,$(NEWEST)) test -timeout 30m -skip '$(SLOW)' $(call without,./...,$(SERVED) $(RACY) $(RACY_SERVED)) $(call since,$(NEWEST))
+	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) $(RACY)
 
 .PHONY: test-all
-test-all: test-assets ## Run all tests that test does not run and that need no kind cluster; what is concurrent with the race detector.
-	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list $(SERVED) | grep -vxF "$$($(GO) list $(RACY))")
-	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(call since,$(NEWEST))
+test-all: test-assets ## Run all tests that test does not run and that need no kind cluster.
+	$(call go-on,$(NEWEST)) test -timeout 30m -skip '$(SLOW)' $(call without,$(SERVED),$(RACY_SERVED))
+	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY_SERVED)
 	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./suites/webhook/internal/rules ./internal/apiserver/client ./suites/conformance
 	$(MAKE) test-reference test-examples
+
+.PHONY: test-race
+test-race: test-assets ## Run what suites/ starts at once with the race detector, if there is a C compiler.
+	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 60m $(RACE) -skip '$(SLOW)' ./suites/...
 
 .PHONY: test-reference
 test-reference: test-assets ## Run the contract suite on the plugins of Kubernetes, and the catalogue on other API servers: the nested modules of reference/.
