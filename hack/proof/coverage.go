@@ -17,7 +17,6 @@ import (
 // coverageOptions are the flags of coverage.
 type coverageOptions struct {
 	command, version, data, document string
-	functions                        int
 	again                            bool
 }
 
@@ -28,7 +27,6 @@ func parseCoverage(args []string) (coverageOptions, error) {
 	flags.StringVar(&o.version, "k8s-version", binaries.DefaultVersion, "the Kubernetes version")
 	flags.StringVar(&o.data, "data", "reports/coverage", "the folder for the data of the servers; what is in it is removed")
 	flags.StringVar(&o.document, "o", "docs/coverage.md", "the document to write; empty to write none")
-	flags.IntVar(&o.functions, "functions", 50, "how many functions to print; the document has all")
 	flags.BoolVar(&o.again, "again", true, "run the catalogue; -again=false uses the data of the last run")
 	return o, parseFlags(flags, args)
 }
@@ -61,18 +59,19 @@ func runCoverage(ctx context.Context, args []string, out io.Writer) (err error) 
 		}
 		failed = collector{command: o.command, version: o.version, data: o.data, out: out}.collect(ctx, assets)
 	}
-	m, err := o.measure((&library{folder: server.folder, parsed: map[string]source{}}).source)
+	m, err := o.measure()
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := m.summary(out, o.functions); err != nil || failed != nil {
+	var text bytes.Buffer
+	if err := m.document(io.MultiWriter(out, &text), o.version); err != nil || failed != nil || o.document == "" {
 		return errors.Join(failed, err)
 	}
-	return o.write(m)
+	return os.WriteFile(o.document, text.Bytes(), 0o644)
 }
 
 // measure reads the profile of the servers.
-func (o coverageOptions) measure(sources func(file string) (source, error)) (*measurement, error) {
+func (o coverageOptions) measure() (*measurement, error) {
 	file, err := os.Open(filepath.Join(o.data, profileName))
 	if err != nil {
 		return nil, err
@@ -82,26 +81,11 @@ func (o coverageOptions) measure(sources func(file string) (source, error)) (*me
 	if err != nil {
 		return nil, err
 	}
-	m, err := measure(p, groups(), sources)
-	if err != nil {
-		return nil, err
-	}
+	m := measure(p, groups())
 	for _, g := range m.groups {
 		if g.statements == 0 {
 			return nil, fmt.Errorf("the profile has no statement of %s: the packages moved in Kubernetes %s", g.name, o.version)
 		}
 	}
 	return m, nil
-}
-
-// write writes the document.
-func (o coverageOptions) write(m *measurement) error {
-	if o.document == "" {
-		return nil
-	}
-	var text bytes.Buffer
-	if err := m.document(&text, o.version); err != nil {
-		return err
-	}
-	return os.WriteFile(o.document, text.Bytes(), 0o644)
 }

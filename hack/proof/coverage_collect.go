@@ -57,29 +57,3 @@ func (c collector) catalogue(ctx context.Context, assets string, counters string
 	}
 	return nil
 }
-
-// library has the parsed sources of Kubernetes' modules.
-type library struct {
-	folder func(module string) string
-	parsed map[string]source // by the name in the profile
-}
-
-// source returns a file by its name in the profile.
-func (l *library) source(file string) (source, error) {
-	if s, known := l.parsed[file]; known {
-		return s, nil
-	}
-	path, err := pathIn(l.folder, file)
-	if err != nil {
-		return source{}, err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return source{}, err
-	}
-	s, err := parseSource(path, text)
-	if err == nil {
-		l.parsed[file] = s
-	}
-	return s, err
-}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path"
 	"strings"
 )
 
@@ -22,87 +21,24 @@ A statement that ran is not necessarily tested. Coverage shows code that no scen
 [mutation.md](mutation.md) shows which faults the scenarios detect.
 
 A few statements run or do not run depending on timing, so the numbers of two runs differ slightly.
+Many of the others cannot run in any kube-apiserver: functions that only kube-controller-manager or tests
+call, and branches for values that are validated before.
 `
 
 // document writes the whole measurement as Markdown.
 func (m *measurement) document(w io.Writer, version string) error {
 	out := &printer{w: w}
 	out.printf(introduction, version)
-	out.printf("\n| part | statements | not run | with a reason | coverage | without those |\n|---|--:|--:|--:|--:|--:|\n")
-	for _, g := range append(m.groups[:len(m.groups):len(m.groups)], covered{name: "all", share: m.total()}) {
-		out.printf("| %s | %d | %d | %d | %s | %s |\n", g.name, g.statements, g.uncovered(), g.explained, g.share, g.possible())
+	out.printf("\n| part | statements | not run | coverage |\n|---|--:|--:|--:|\n")
+	for _, g := range append(m.groups[:len(m.groups):len(m.groups)], covered{"all", m.total}) {
+		out.printf("| %s | %d | %d | %s |\n", g.name, g.statements, g.uncovered(), g.share)
 	}
 	out.printf("\nThe packages for matching are in two parts; the last line counts them once.\n")
-	out.printf("\n## Reasons\n\nWhy statements cannot run, according to hack/proof/coverage_reasons.go and hack/proof/unrunnable.yaml:\n\n| statements | reason |\n|--:|---|\n")
-	numbers, texts := m.byReason()
-	for _, text := range texts {
-		out.printf("| %d | %s |\n", numbers[text], text)
-	}
-	out.printf("\n## Packages\n")
 	for _, g := range m.groups {
-		out.printf("\n### %s\n\n| package | statements | not run | with a reason | coverage |\n|---|--:|--:|--:|--:|\n", upper(g.name))
+		out.printf("\n## %s\n\n| package | statements | not run | coverage |\n|---|--:|--:|--:|\n", strings.ToUpper(g.name[:1])+g.name[1:])
 		for _, p := range m.packages[g.name] {
-			out.printf("| `%s` | %d | %d | %d | %s |\n", p.pkg, p.statements, p.uncovered(), p.explained, p.share)
+			out.printf("| `%s` | %d | %d | %s |\n", p.name, p.statements, p.uncovered(), p.share)
 		}
-	}
-	out.printf("\n## Functions with statements that did not run\n\nOnly statements without a reason count. The functions with the most such statements are first.\n\n")
-	out.printf("| not run | of | function | file |\n|--:|--:|---|---|\n")
-	for _, f := range m.functions {
-		if f.open() > 0 {
-			out.printf("| %d | %d | `%s` | `%s` |\n", f.open(), f.statements, f.name, path.Join(short(f.pkg), f.file))
-		}
-	}
-	return out.err
-}
-
-// byReason returns the number of statements for each text of a reason, and the texts in the order
-// of reasons.
-func (m *measurement) byReason() (map[string]int, []string) {
-	numbers := map[string]int{}
-	var texts []string
-	for i, r := range m.reasons {
-		n := m.explained[i].explained
-		if n > 0 && numbers[r.text] == 0 {
-			texts = append(texts, r.text)
-		}
-		numbers[r.text] += n
-	}
-	return numbers, texts
-}
-
-// summary prints the shares, and the functions with the largest number of statements that did not
-// run, without a reason.
-func (m *measurement) summary(w io.Writer, functions int) error {
-	out := &printer{w: w}
-	out.printf("\nThe last column is without statements that cannot run.\n")
-	line := func(name string, s share) {
-		out.printf("%-70s %5d of %5d  %8s  %8s\n", name, s.covered, s.statements, s, s.possible())
-	}
-	for _, g := range m.groups {
-		out.printf("\n")
-		line(upper(g.name), g.share)
-		for _, p := range m.packages[g.name] {
-			line("  "+short(p.pkg), p.share)
-		}
-	}
-	out.printf("\n")
-	line("All", m.total())
-	others := len(m.reasons) - len(m.entries)
-	for i, one := range m.entries {
-		if m.explained[others+i].explained == 0 {
-			out.printf("\nhack/proof/unrunnable.yaml: %s %v %q: all of it ran, or is not there: remove it\n", one.File, one.Functions, one.Lines)
-		}
-	}
-	out.printf("\nFunctions with statements that did not run, the largest first:\n")
-	for i, f := range m.functions {
-		if f.open() == 0 {
-			break
-		}
-		if i == functions {
-			out.printf("  … all of them are in the document\n")
-			break
-		}
-		out.printf("  %4d of %4d  %s:%d %s\n", f.open(), f.statements, path.Join(short(f.pkg), f.file), f.line, f.name)
 	}
 	return out.err
 }
@@ -118,8 +54,3 @@ func (p *printer) printf(format string, args ...any) {
 		_, p.err = fmt.Fprintf(p.w, format, args...)
 	}
 }
-
-// short returns an import path without "k8s.io/", with which nearly all paths begin.
-func short(pkg string) string { return strings.TrimPrefix(pkg, "k8s.io/") }
-
-func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
