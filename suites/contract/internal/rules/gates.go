@@ -59,41 +59,41 @@ func gateNames(set map[string]bool) string {
 	return strings.Join(names, ", ")
 }
 
-// flippable returns the gates that are not locked, with the opposite of their values, in a few
-// groups: gates that depend on each other cannot always be set together. It does not change gates.
+// flippable returns the gates that are not locked, with the opposite of their values, in two groups: those that are
+// turned off, with all gates that depend on them, and those that are turned on, with all gates that they depend on.
+// It does not change gates.
 func flippable(gates featuregate.MutableVersionedFeatureGate) []map[string]bool {
-	opposite := map[string]bool{}
+	groups := map[bool]map[string]bool{false: {}, true: {}}
 	for name, spec := range gates.GetAll() {
 		if !spec.LockToDefault && name != "AllAlpha" && name != "AllBeta" {
-			opposite[string(name)] = !gates.Enabled(name)
+			on := !gates.Enabled(name)
+			groups[on][string(name)] = on
 		}
 	}
-	return settable(gates, opposite)
+	return slices.DeleteFunc([]map[string]bool{settable(gates, groups[false]), settable(gates, groups[true])},
+		func(group map[string]bool) bool { return len(group) == 0 })
 }
 
-// settable divides gates into groups that can be set. In each group are as many as possible: a gate that depends on
-// others can be set after them. Gates that can never be set are left out.
-func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool) (groups []map[string]bool) {
-	left := slices.Sorted(maps.Keys(wanted))
-	for {
-		group := map[string]bool{}
-		for before := -1; before < len(group); {
-			before = len(group)
-			left = slices.DeleteFunc(left, func(name string) bool {
-				tried := maps.Clone(group)
-				tried[name] = wanted[name]
-				fits := setGates(gates.DeepCopy(), tried) == nil
-				if fits {
-					group = tried
-				}
-				return fits
-			})
-		}
-		if len(group) == 0 {
-			return groups
-		}
-		groups = append(groups, group)
+// settable returns the gates that can be set together. A gate that depends on others can be set after them. One that
+// depends on a locked gate may be left out.
+func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool) map[string]bool {
+	if setGates(gates.DeepCopy(), wanted) == nil {
+		return wanted
 	}
+	group, left := map[string]bool{}, slices.Sorted(maps.Keys(wanted))
+	for before := -1; before < len(group); {
+		before = len(group)
+		left = slices.DeleteFunc(left, func(name string) bool {
+			tried := maps.Clone(group)
+			tried[name] = wanted[name]
+			fits := setGates(gates.DeepCopy(), tried) == nil
+			if fits {
+				group = tried
+			}
+			return fits
+		})
+	}
+	return group
 }
 
 // setGates sets gates without logging.

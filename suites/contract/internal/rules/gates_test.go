@@ -9,7 +9,7 @@ import (
 )
 
 // TestDependentGatesAreFlipped: Outer cannot be changed alone, because Inner depends on it and
-// both are on. Third cannot either, because it depends on Fourth and both are off.
+// both are on, nor together with Added, which is off and needs it. Third cannot either, because it depends on Fourth and both are off.
 func TestDependentGatesAreFlipped(t *testing.T) {
 	gates := featuregate.NewFeatureGate()
 	spec := func(on bool) featuregate.FeatureSpec {
@@ -18,6 +18,7 @@ func TestDependentGatesAreFlipped(t *testing.T) {
 	known := map[featuregate.Feature]featuregate.FeatureSpec{
 		"Outer": spec(true), "Inner": spec(true), "Locked": {Default: true, LockToDefault: true, PreRelease: featuregate.GA},
 		"Third": spec(false), "Fourth": spec(false), "Alone": spec(false),
+		"Added": spec(false),
 	}
 	if err := gates.Add(known); err != nil {
 		t.Fatal(err)
@@ -29,7 +30,7 @@ func TestDependentGatesAreFlipped(t *testing.T) {
 		t.Skip("k8s.io/component-base has no dependencies of feature gates before 0.35")
 	}
 	if err := related.AddDependencies(map[featuregate.Feature][]featuregate.Feature{
-		"Outer": {}, "Inner": {"Outer"}, "Third": {"Fourth"}, "Fourth": {}, "Alone": {}, "Locked": {},
+		"Outer": {}, "Inner": {"Outer"}, "Third": {"Fourth"}, "Fourth": {}, "Alone": {}, "Added": {"Outer"}, "Locked": {},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestDependentGatesAreFlipped(t *testing.T) {
 		all = append(all, gateNames(group))
 	}
 	text := strings.Join(slices.Compact(all), "; ")
-	for _, wanted := range []string{"Outer=false", "Inner=false", "Third=true", "Fourth=true", "Alone=true"} {
+	for _, wanted := range []string{"Outer=false", "Inner=false", "Third=true", "Fourth=true", "Alone=true", "Added=true"} {
 		if !strings.Contains(text, wanted) {
 			t.Errorf("groups are %q, want %s in one of them", text, wanted)
 		}
