@@ -30,8 +30,9 @@ const (
 	renewedKey = "renewed"
 )
 
-// signLabel is the label of the namespace with that ConfigMap.
-const signLabel = "admissiontest.dev/alive"
+// LastLabel is the label of namespaces that a removal leaves until the end: the one with that ConfigMap, and the one of a
+// relay, because the Hooks behind it convert custom resources until these are removed.
+const LastLabel = "admissiontest.dev/alive"
 
 // aliveFor is how long a run counts as alive after it renewed its sign. The clocks of two machines may differ by less
 // than that.
@@ -74,7 +75,7 @@ func (s *sign) open(ctx context.Context) error {
 		return nil
 	}
 	s.since = now()
-	labels := map[string]any{RunLabel: s.run, signLabel: "run"}
+	labels := map[string]any{RunLabel: s.run, LastLabel: "run"}
 	_, err := s.client.Create(ctx, client.Namespace(signNamespace(s.run)), map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": signNamespace(s.run), "labels": labels},
 	})
