@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +58,6 @@ type inCluster struct {
 	config    *rest.Config
 	run       string
 	image     string
-	sources   []netip.Prefix // that may connect to the pod; none means all
 	hooks     *hook.Server
 	listeners []hook.Listener
 	namespace string
@@ -179,7 +177,7 @@ func (s *inCluster) objects() ([]*unstructured.Unstructured, error) {
 	}
 	var text bytes.Buffer
 	if err := parsed.Execute(&text, map[string]any{
-		"Namespace": s.namespace, "Run": s.run, "Image": s.image, "Sources": s.sources, "Ports": s.ports(),
+		"Namespace": s.namespace, "Run": s.run, "Image": s.image, "Ports": s.ports(),
 	}); err != nil {
 		return nil, err
 	}

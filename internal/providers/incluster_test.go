@@ -11,14 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
@@ -72,7 +70,6 @@ func object[T any](t *testing.T, s *inCluster, kind string) *T {
 func TestObjects(t *testing.T) {
 	config := testserver.Config(t)
 	s := through(t, config)
-	s.sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
 	if err := s.create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -96,9 +93,8 @@ func TestRightsOfService(t *testing.T) {
 	stranger := rest.CopyConfig(testserver.Config(t))
 	stranger.Impersonate = rest.ImpersonationConfig{UserName: "stranger"}
 	s := through(t, stranger)
-	s.sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
 	err := s.start(t.Context())
-	for _, part := range []string{"create namespaces, ", "create pods/exec, ", "create networkpolicies.networking.k8s.io; nothing was created"} {
+	for _, part := range []string{"create namespaces, ", "create pods/exec, ", "create services; nothing was created"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("got %v, want %q in it", err, part)
 		}
@@ -106,26 +102,6 @@ func TestRightsOfService(t *testing.T) {
 	err = through(t, &rest.Config{Host: "http://127.0.0.1:1"}).checkRights(t.Context())
 	if !errors.Is(err, framework.ErrNoResponse) {
 		t.Errorf("got %v, want %v", err, framework.ErrNoResponse)
-	}
-}
-
-// A NetworkPolicy admits the sources alone.
-func TestNetworkPolicy(t *testing.T) {
-	s := through(t, &rest.Config{})
-	if got := object[networkingv1.NetworkPolicy](t, s, "NetworkPolicy"); got != nil {
-		t.Errorf("without sources: got %v, want no NetworkPolicy", got)
-	}
-	s.sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/64")}
-	made := object[networkingv1.NetworkPolicy](t, s, "NetworkPolicy")
-	var blocks []string
-	for _, peer := range made.Spec.Ingress[0].From {
-		blocks = append(blocks, peer.IPBlock.CIDR)
-	}
-	if !slices.Equal(blocks, []string{"10.0.0.1/32", "fd00::/64"}) || made.Spec.PodSelector.MatchLabels[apiserver.RunLabel] != "r1" {
-		t.Errorf("got %v for %v, want the sources and the pod", blocks, made.Spec.PodSelector)
-	}
-	if len(made.Spec.Ingress) != 1 {
-		t.Errorf("got %v, want nothing but the sources", made.Spec.Ingress)
 	}
 }
 

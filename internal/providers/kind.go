@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -21,11 +19,6 @@ type Kind struct {
 	Cluster kind.Options
 	// Transport is how the API server reaches the Hooks. The zero value tries what works.
 	Transport Transport
-	// Logs is a directory for the logs of the nodes. They are exported when the target is
-	// closed and Failed returns true. Empty exports none.
-	Logs string
-	// Failed reports whether anything failed. Nil means no.
-	Failed func() bool
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 }
@@ -47,18 +40,20 @@ func (k Kind) Start(ctx context.Context, options target.StartOptions) (target.Ta
 		k.Progress = func(string) {}
 	}
 	create := k.Cluster
-	create.Progress, create.Logs = k.Progress, k.Logs
+	create.Progress = k.Progress
 	made, err := kind.Create(ctx, create)
 	if err != nil {
 		return nil, err
 	}
+	end := func(ctx context.Context) error {
+		k.Progress("deleting kind cluster " + made.Name())
+		return made.Delete(ctx)
+	}
 	started, err := k.start(ctx, made, options)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("use kind cluster %s: %w", made.Name(), err), k.end(context.WithoutCancel(ctx), made, true))
+		return nil, errors.Join(fmt.Errorf("use kind cluster %s: %w", made.Name(), err), end(context.WithoutCancel(ctx)))
 	}
-	started.closers = append(started.closers, func(ctx context.Context) error {
-		return k.end(ctx, made, k.Failed != nil && k.Failed())
-	})
+	started.closers = append(started.closers, end)
 	return started, nil
 }
 
@@ -67,34 +62,8 @@ func (k Kind) start(ctx context.Context, made *kind.Cluster, options target.Star
 	if err != nil {
 		return nil, err
 	}
-	if err := apiserver.WaitForResponse(ctx, config, FirstResponse); err != nil {
-		return nil, err
-	}
-	opened, err := connection{transport: k.Transport, cluster: made, Options: apiserver.Options{
-		Config: config, Kind: framework.TargetKind, Progress: k.Progress,
-		Endpoints: options.Endpoints, Foreign: options.AllowForeign, Patience: options.Patience, Disposable: true,
-	}}.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	opened.kubeConfig = []byte(made.Kubeconfig())
-	return opened, nil
-}
-
-// logsLimit limits the export of logs.
-const logsLimit = time.Minute
-
-// end deletes the cluster. If something failed, it first writes the logs of the nodes, if Logs is set. Missing logs are
-// not an error.
-func (k Kind) end(ctx context.Context, made *kind.Cluster, failed bool) error {
-	if failed && k.Logs != "" {
-		limited, cancel := context.WithTimeout(ctx, logsLimit)
-		defer cancel()
-		k.Progress("exporting logs of kind cluster " + made.Name() + " to " + k.Logs)
-		if err := made.ExportLogs(limited, k.Logs); err != nil {
-			k.Progress("some logs are missing: " + report.FirstLine(err.Error()))
-		}
-	}
-	k.Progress("deleting kind cluster " + made.Name())
-	return made.Delete(ctx)
+	return RESTConfig{
+		Config: config, Transport: k.Transport, Progress: k.Progress, kubeConfig: []byte(made.Kubeconfig()),
+		options: apiserver.Options{Kind: framework.TargetKind, Disposable: true},
+	}.start(ctx, options)
 }

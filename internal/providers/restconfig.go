@@ -88,6 +88,14 @@ func (RESTConfig) Version(context.Context) (string, error) { return "", nil }
 // Start returns the API server as a target. The error is an ErrUnreachable if it does not
 // respond within FirstResponse, and an ErrWebhookUnreachable if it cannot call a Hook.
 func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
+	opened, err := r.start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+func (r RESTConfig) start(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
 	if options.Profile != nil {
 		return nil, target.ErrNoProfiles
 	}

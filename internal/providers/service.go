@@ -28,7 +28,6 @@ func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())
 	}
-	through.sources = c.transport.HookSources
 	c.Progress("starting the relay pod in namespace " + through.namespace)
 	if err := through.start(ctx); err != nil {
 		return nil, errors.Join(err, hooks.Close())

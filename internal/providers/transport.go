@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -39,9 +38,6 @@ type Transport struct {
 	// able to pull it. Empty builds the image and loads it into the nodes of a kind cluster
 	// on this machine; for any other cluster it is an ErrImageNeeded.
 	HookImage string
-	// HookSources are the addresses from which the API server connects to pods, as CIDR. If
-	// there are any, a NetworkPolicy lets nothing else connect to the pod of transport service.
-	HookSources []netip.Prefix
 }
 
 // probeLimit limits finding an address.

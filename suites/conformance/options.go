@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"io/fs"
-	"net/netip"
 
 	"k8s.io/client-go/rest"
 
@@ -58,10 +57,6 @@ type Target struct {
 	// HookImage is the image of the relay pod for transport service. Empty builds one for a
 	// kind cluster of this machine.
 	HookImage string
-	// HookSources are the addresses from which the API server connects to pods. If set, a
-	// NetworkPolicy blocks connections to the relay pod from other addresses. Empty means no
-	// NetworkPolicy.
-	HookSources []netip.Prefix
 	// AllowForeign are namespaces of other clients on your API server that scenarios may use. Empty means that a
 	// scenario may only use its own namespaces. Objects that a scenario creates in these
 	// namespaces are removed at the end.

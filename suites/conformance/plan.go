@@ -87,8 +87,8 @@ func (o Options) check() error {
 		return errors.New("Target.Config and Target.Environment cannot be combined with Target.Version, Target.BinaryAssetsDirectory, Target.ObservePlugins and Subject.Plugins, which start an API server")
 	case t.BinaryAssetsDirectory != "" && len(o.Subject.Plugins) > 0:
 		return errors.New("Target.BinaryAssetsDirectory and Subject.Plugins cannot be combined: an API server with plugins is built")
-	case !running && (t.Transport != "" || t.HookImage != "" || len(t.HookSources) > 0):
-		return errors.New("Target.Transport, HookImage and HookSources need a Target.Config or a Target.Environment")
+	case !running && (t.Transport != "" || t.HookImage != ""):
+		return errors.New("Target.Transport and HookImage need a Target.Config or a Target.Environment")
 	case o.Selection.FS != nil && len(o.Selection.Paths) > 0:
 		return errors.New("Selection.FS and Selection.Paths cannot be combined")
 	}
@@ -103,7 +103,7 @@ func (o Options) check() error {
 // provider returns the provider that the options describe.
 func (o Options) provider(progress func(string)) target.Provider {
 	t := o.Target
-	transport := providers.Transport{Mode: t.Transport, HookImage: t.HookImage, HookSources: t.HookSources}
+	transport := providers.Transport{Mode: t.Transport, HookImage: t.HookImage}
 	switch {
 	case t.Environment != nil:
 		return providers.Environment{Environment: t.Environment, Transport: transport, Progress: progress}
