@@ -16,40 +16,46 @@ import (
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
-// TestExplain: what is known of an object after each kind of request. The policy compares a label of
-// the new object, and one of the old object.
-func TestExplain(t *testing.T) {
-	ctx := t.Context()
-	target, err := apiserver.New(ctx, apiserver.Options{Config: testserver.Config(t), Disposable: true})
+// given returns a Sandbox in which the documents of a YAML text are installed, its Target, and its ID.
+func given(t *testing.T, name, text string) (*apiserver.Target, *apiserver.Sandbox, string) {
+	t.Helper()
+	target, err := apiserver.New(t.Context(), apiserver.Options{Config: testserver.Config(t), Disposable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = target.Close(t.Context()) })
-	id := "at-" + target.RunID() + "-explain"
-	sandbox, err := target.NewSandbox(ctx, apiserver.SandboxOptions{ID: id})
+	id := "at-" + target.RunID() + "-" + name
+	sandbox, err := target.NewSandbox(t.Context(), apiserver.SandboxOptions{ID: id})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := []any{map[string]any{"operations": []any{"*"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}}}
-	policy := map[string]any{
-		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "p"},
-		"spec": map[string]any{
-			"matchConstraints": map[string]any{"resourceRules": rules},
-			"validations": []any{
-				map[string]any{"expression": `oldObject == null || oldObject.data.x != "first"`},
-				map[string]any{"expression": `object == null || object.data.x != "second"`},
-			},
-		},
-	}
-	binding := map[string]any{
-		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": "b"},
-		"spec": map[string]any{"policyName": "p", "validationActions": []any{"Audit"}},
-	}
-	for _, manifest := range []map[string]any{policy, binding} {
-		if err := sandbox.Install(ctx, manifest, nil); err != nil {
+	for _, manifest := range readAll(t, text) {
+		if err := sandbox.Install(t.Context(), manifest, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return target, sandbox, id
+}
+
+// TestExplain: what is known of an object after each kind of request. The policy compares a label of
+// the new object, and one of the old object.
+func TestExplain(t *testing.T) {
+	ctx := t.Context()
+	target, sandbox, id := given(t, "explain", `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints: {resourceRules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]}
+  validations:
+  - expression: oldObject == null || oldObject.data.x != "first"
+  - expression: object == null || object.data.x != "second"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec: {policyName: p, validationActions: [Audit]}
+`)
 	configMap := func(value string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c", "namespace": id}, "data": map[string]any{"x": value},
@@ -99,17 +105,7 @@ func TestExplain(t *testing.T) {
 // text is about what narrowing adds.
 func TestExplainSubresources(t *testing.T) {
 	ctx := t.Context()
-	target, err := apiserver.New(ctx, apiserver.Options{Config: testserver.Config(t), Disposable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = target.Close(t.Context()) })
-	id := "at-" + target.RunID() + "-subresources"
-	sandbox, err := target.NewSandbox(ctx, apiserver.SandboxOptions{ID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, manifest := range readAll(t, `
+	target, sandbox, id := given(t, "subresources", `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
@@ -147,11 +143,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: pod}
 spec: {containers: [{name: c, image: i}]}
-`) {
-		if err := sandbox.Install(ctx, manifest, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
+`)
 	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	patch := func(kind schema.GroupVersionKind, name, subresource, body string) framework.Request {
 		return framework.Request{Verb: framework.VerbPatch, Kind: kind, Namespace: id, Name: name, Subresource: subresource, HTTP: framework.HTTP{Patch: []byte(body), PatchType: types.StrategicMergePatchType}}
@@ -198,17 +190,7 @@ spec: {containers: [{name: c, image: i}]}
 // TestExplainPatched: a policy that a request patches is explained as the author means it.
 func TestExplainPatched(t *testing.T) {
 	ctx := t.Context()
-	target, err := apiserver.New(ctx, apiserver.Options{Config: testserver.Config(t), Disposable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = target.Close(t.Context()) })
-	id := "at-" + target.RunID() + "-patched"
-	sandbox, err := target.NewSandbox(ctx, apiserver.SandboxOptions{ID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, manifest := range readAll(t, `
+	target, sandbox, id := given(t, "patched", `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
@@ -220,11 +202,7 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: p}
 spec: {policyName: p, validationActions: [Audit]}
-`) {
-		if err := sandbox.Install(ctx, manifest, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
+`)
 	create := framework.Create(&unstructured.Unstructured{Object: readAll(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: "+id+"}}")[0]})
 	explained := func() string {
 		t.Helper()

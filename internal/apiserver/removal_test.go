@@ -3,7 +3,6 @@ package apiserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -269,55 +268,6 @@ func TestRemoveSaysWhatIsLeft(t *testing.T) {
 	w.remover.goneLimit = 0
 	if _, err := w.remover.cleanup(t.Context(), CleanupOptions{Run: "stuck"}); err != nil || w.exists(definition) {
 		t.Errorf("cleanup: %v", err)
-	}
-}
-
-// A definition whose controllers have forgotten it is gone: they return to it at its next change.
-func TestForgottenDefinition(t *testing.T) {
-	w := newWorld(t)
-	w.remover.goneLimit = 5 * time.Second
-	manifest := definition("forgotten", "forgotten.example.com")
-	manifest["metadata"].(map[string]any)["finalizers"] = []any{"example.com/forgotten"}
-	o := w.define(manifest)
-	controller := make(chan error, 1)
-	go func() { // which notes the definition when the API server has removed its own finalizer, and acts at the next change
-		var noted string
-		controller <- client.Poll(t.Context(), client.Later, time.Minute, func() (bool, error) {
-			got, err := w.client.Get(t.Context(), o)
-			switch {
-			case err != nil:
-				return false, err
-			case len(got.GetFinalizers()) > 1 || got.GetDeletionTimestamp() == nil:
-				return false, nil
-			case noted == "":
-				noted = got.GetResourceVersion()
-			}
-			return noted != got.GetResourceVersion(), nil
-		})
-		controller <- w.client.RemoveFinalizers(t.Context(), o)
-	}()
-	if err := w.remover.removeRun(t.Context(), "forgotten"); err != nil {
-		t.Errorf("got %v, want the definition gone", err)
-	}
-	if err := errors.Join(<-controller, <-controller); err != nil || w.exists(o) {
-		t.Errorf("the definition is left: %v", err)
-	}
-}
-
-// The removal of hundreds of namespaces lists each resource a few times, not each
-// namespace.
-func TestRemoveManyNamespaces(t *testing.T) {
-	w := newWorld(t)
-	for n := range 100 {
-		name := fmt.Sprintf("at-many-%03d", n)
-		w.create(namespace("many", name))
-		w.create(held(name))
-	}
-	if err := w.remover.removeRun(t.Context(), "many"); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := w.remover.found(t.Context(), selection{runs: []string{"many"}, labelled: func(run string) bool { return run == "many" }}); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

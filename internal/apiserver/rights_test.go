@@ -27,6 +27,7 @@ func TestWanted(t *testing.T) {
 	impersonated := creation("", "v1", "Secret", nil)
 	impersonated.User = &framework.User{Name: "jane-$(id)", Groups: []string{"g"}}
 	scale := framework.Request{Verb: framework.VerbApply, Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Subresource: "scale"}
+	connect := framework.Request{Verb: framework.VerbConnect, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Subresource: "exec", HTTP: framework.HTTP{Method: http.MethodHead}}
 	stored := func(resource string, more ...string) []string {
 		for _, verb := range managed(true) {
 			more = append(more, verb+" "+resource)
@@ -41,6 +42,7 @@ func TestWanted(t *testing.T) {
 		"impersonate":    {impersonated, stored("secrets", "impersonate groups g", "impersonate users")},
 		"review":         {creation("authentication.k8s.io", "v1", "TokenReview", nil), []string{"create tokenreviews.authentication.k8s.io"}},
 		"kind not known": {creation("example.com", "v1", "Widget", nil), nil},
+		"connect":        {connect, []string{"get pods/exec"}},
 		"apply":          {scale, []string{"patch deployments/scale.apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,22 +58,6 @@ func TestWanted(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestVerbOf(t *testing.T) {
-	for method, want := range map[string]string{
-		"": "create", http.MethodPost: "create", http.MethodGet: "get", http.MethodHead: "get",
-		http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodOptions: "",
-	} {
-		t.Run(method, func(t *testing.T) {
-			if got := verbOf(framework.Request{Verb: framework.VerbConnect, HTTP: framework.HTTP{Method: method}}); got != want {
-				t.Errorf("connect with %q: got %q, want %q", method, got, want)
-			}
-		})
-	}
-	if got := verbOf(framework.Request{Verb: framework.VerbApply}); got != "patch" {
-		t.Errorf("apply: got %q", got)
 	}
 }
 

@@ -100,37 +100,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A sign that could not be created whole is created by the next attempt.
-func TestOpenAgain(t *testing.T) {
-	refuse := true
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		body, _ := io.ReadAll(r.Body)
-		status := func(code int, reason string) {
-			w.WriteHeader(code)
-			_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q}`, code, reason)
-		}
-		switch namespaces := strings.HasSuffix(r.URL.Path, "/namespaces"); {
-		case namespaces && !refuse:
-			status(http.StatusConflict, "AlreadyExists")
-		case !namespaces && refuse:
-			status(http.StatusForbidden, "Forbidden")
-		default:
-			_, _ = w.Write(body)
-		}
-	}))
-	defer server.Close()
-	rec := newSign(clientOf(t, server), "x")
-	if err := rec.open(t.Context()); err == nil {
-		t.Error("Open returned nil although the ConfigMap was refused")
-	}
-	refuse = false
-	if err := rec.open(t.Context()); err != nil {
-		t.Error(err)
-	}
-	rec.end()
-}
-
 // Other clients can write a ConfigMap with the label of a run, and an API server can ignore selectors. A run has its
 // sign in its own namespace.
 func TestRunsIgnoresOthers(t *testing.T) {

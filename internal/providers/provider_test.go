@@ -101,18 +101,6 @@ func TestKubeconfigUnreadable(t *testing.T) {
 	}
 }
 
-func TestKubeconfigFromEnvironment(t *testing.T) {
-	t.Setenv("KUBECONFIG", kubeconfig(t, "https://example.com:6443"))
-	config, err := Kubeconfig{}.Config()
-	if err != nil || config.Host != "https://example.com:6443" {
-		t.Errorf("Config = %v, %v", config, err)
-	}
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	if _, err := (Kubeconfig{}).Config(); !errors.Is(err, ErrKubeconfig) {
-		t.Errorf("Config = %v; want ErrKubeconfig", err)
-	}
-}
-
 // In a pod, the ServiceAccount is used if there is no kubeconfig. Its files are in the pod. This machine does
 // not have them.
 func TestKubeconfigInCluster(t *testing.T) {

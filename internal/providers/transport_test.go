@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
@@ -105,25 +104,6 @@ func TestKindTransports(t *testing.T) {
 			}
 		})
 	}
-	t.Run("CanCall", func(t *testing.T) {
-		var servers []*hook.Server
-		gateways, err := c.Gateways(t.Context())
-		if err != nil || len(gateways) == 0 {
-			t.Fatalf("Gateways = %v, %v", gateways, err)
-		}
-		for _, address := range []string{"127.0.0.1:0", gateways[0].String() + ":0"} {
-			server, err := hook.Start(t.Context(), hook.Options{Address: address})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer server.Close()
-			servers = append(servers, server)
-		}
-		reached, err := apiserver.CanCall(t.Context(), apiserver.Options{Config: config}, servers, probeLimit)
-		if err != nil || !slices.Equal(reached, []bool{false, true}) {
-			t.Errorf("CanCall = %v, %v; want the gateway only", reached, err)
-		}
-	})
 }
 
 // A cluster that the provider creates ends with the target.
@@ -132,7 +112,7 @@ func TestKindEndsWithTarget(t *testing.T) {
 		t.Skip("needs a container runtime: make test-kind")
 	}
 	from := Kind{
-		Cluster: kind.Options{Name: kind.Prefix + "ends", NodeImage: os.Getenv("NODE_IMAGE"), Config: os.Getenv("KIND_CONFIG")},
+		Cluster:  kind.Options{Name: kind.Prefix + "ends", NodeImage: os.Getenv("NODE_IMAGE"), Config: os.Getenv("KIND_CONFIG")},
 		Progress: func(line string) { t.Log(line) },
 	}
 	opened, err := from.Start(t.Context(), target.StartOptions{})
