@@ -18,8 +18,7 @@ type CleanupOptions struct {
 	Run string
 	// DryRun finds objects and removes nothing.
 	DryRun bool
-	// Progress receives a line for each longer action, and for each object with the label
-	// of a run that does not belong to it and is not removed. Nil discards them.
+	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 }
 

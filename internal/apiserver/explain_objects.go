@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -68,17 +65,12 @@ func (a *asked) oldObject(ctx context.Context, request reach.Request) (map[strin
 		return nil, errors.New("the request is for several objects")
 	}
 	parent := a.KindFor(request.Resource, "")
-	scale := request.Kind.Group == "autoscaling" && request.Kind.Kind == "Scale" && request.Subresource == "scale"
-	if request.Kind != parent && !scale {
+	if request.Kind != parent {
 		return nil, fmt.Errorf("subresource %s has its own kind, %s", request.Subresource, request.Kind.Kind)
 	}
 	o := client.Object{Resource: a.res, Namespace: request.Namespace, Name: request.Name}
 	if !a.kept {
-		var subresources []string
-		if scale {
-			subresources = append(subresources, request.Subresource)
-		}
-		current, err := a.target.client.Get(ctx, o, subresources...)
+		current, err := a.target.client.Get(ctx, o)
 		if apierrors.IsNotFound(err) {
 			return nil, errors.New("it does not exist any more")
 		}
@@ -99,32 +91,5 @@ func (a *asked) oldObject(ctx context.Context, request reach.Request) (map[strin
 		return nil, errors.New("it did not exist")
 	}
 	old.SetGroupVersionKind(parent)
-	if scale {
-		return a.oldScale(request.Object, old), nil
-	}
 	return old.Object, nil
-}
-
-// oldScale returns the Scale before an update, from the Scale after it and the old object. They differ in
-// the number of replicas: a Scale has no other field that a client can set.
-func (a *asked) oldScale(after map[string]any, old *unstructured.Unstructured) map[string]any {
-	path := []string{"spec", "replicas"}
-	for _, crd := range a.definitions {
-		versions, _, _ := unstructured.NestedSlice(crd, "spec", "versions")
-		for _, item := range versions {
-			version, _ := item.(map[string]any)
-			specified, found, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath")
-			if found && version["name"] == old.GroupVersionKind().Version {
-				path = strings.Split(strings.TrimPrefix(specified, "."), ".")
-			}
-		}
-	}
-	scale := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(maps.Clone(after))}
-	scale.SetResourceVersion(old.GetResourceVersion())
-	spec := map[string]any{}
-	if replicas, found, _ := unstructured.NestedFieldNoCopy(old.Object, path...); found {
-		spec["replicas"] = replicas
-	}
-	scale.Object["spec"] = spec
-	return scale.Object
 }

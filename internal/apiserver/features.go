@@ -2,11 +2,10 @@ package apiserver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -50,16 +49,12 @@ func (t *Target) probe(ctx context.Context) error {
 	for _, one := range features.NotAdmitted {
 		lacks[target.AdmissionOf(one.GroupKind())] = fmt.Sprintf("no webhook was called for the creation of a %s", one.Kind)
 	}
-	for feature, probe := range map[target.Feature]func(context.Context) (string, error){
-		target.Impersonation: t.probeImpersonation, target.Selectors: t.probeSelectors, target.DeleteCollection: t.probeDeleteCollection,
-	} {
-		why, err := probe(ctx)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			lacks[feature] = why
-		}
+	why, err := t.probeImpersonation(ctx)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		lacks[target.Impersonation] = why
 	}
 	t.mu.Lock()
 	t.lacks = lacks
@@ -70,44 +65,28 @@ func (t *Target) probe(ctx context.Context) error {
 	return nil
 }
 
-// describe returns the lines about what an API server has and lacks, and what that costs.
+// describe returns the lines about what an API server lacks, and what that costs, and one about what it has.
 func describe(lacks target.Lacks, effective time.Duration, info framework.TargetInfo) []string {
-	has, lines := []string{"dry run"}, []string(nil) // without dry run, nothing of this is found out
-	for _, feature := range target.Features() {
-		why, lacking := lacks[feature]
-		switch {
-		case feature == target.Narrowing && lacking:
-			lines = append(lines, fmt.Sprintf("the API server lacks %s (%s): scenarios run one at a time", feature, why))
-		case lacking:
-			lines = append(lines, fmt.Sprintf("the API server lacks %s (%s): scenarios that need it are unsupported", feature, why))
-		default:
-			has = append(has, string(feature))
-		}
-	}
-	for _, feature := range lacks.Admission() {
-		lines = append(lines, fmt.Sprintf("the API server lacks %s (%s): scenarios that need it are unsupported", feature, lacks[feature]))
-	}
-	if info.FeatureGates != nil {
-		has = append(has, "metrics")
-	} else {
-		lines = append(lines, "the API server shows no metrics: a failure that a disabled feature gate or plugin can explain is inconclusive")
-	}
-	var missing []string
-	for _, capability := range framework.Capabilities() {
-		if slices.Contains(info.Capabilities, capability) {
-			has = append(has, capability)
-		} else {
-			missing = append(missing, capability)
-		}
-	}
-	if len(missing) > 0 {
-		lines = append(lines, fmt.Sprintf("this run lacks %s: scenarios that need them are unsupported", strings.Join(missing, ", ")))
-	}
-	first := "the API server has " + strings.Join(has, ", ")
+	first := "the API server has dry run" // without it, nothing of this is found out
 	if effective > 0 {
 		first += fmt.Sprintf("; a configuration is effective after %s", effective.Round(time.Millisecond))
 	}
-	return append([]string{first}, lines...)
+	lines := []string{first}
+	for _, feature := range slices.Sorted(maps.Keys(lacks)) {
+		costs := "scenarios that need it are unsupported"
+		if feature == target.Narrowing {
+			costs = "scenarios run one at a time"
+		}
+		lines = append(lines, fmt.Sprintf("the API server lacks %s (%s): %s", feature, lacks[feature], costs))
+	}
+	if info.FeatureGates == nil {
+		lines = append(lines, "the API server shows no metrics: a failure that a disabled feature gate or plugin can explain is inconclusive")
+	}
+	missing := slices.DeleteFunc(framework.Capabilities(), func(one string) bool { return slices.Contains(info.Capabilities, one) })
+	if len(missing) > 0 {
+		lines = append(lines, fmt.Sprintf("this run lacks %s: scenarios that need them are unsupported", strings.Join(missing, ", ")))
+	}
+	return lines
 }
 
 // needDryRun returns a target.ErrNoDryRun if the API server stored the object of the dry-run request of the fence,
@@ -144,40 +123,6 @@ func (t *Target) probeImpersonation(ctx context.Context) (string, error) {
 	name, _, _ := unstructured.NestedString(answer.Fields(), "status", "userInfo", "username")
 	if name != "" && name != probed {
 		return fmt.Sprintf("a request as user %s was carried out as %s", probed, name), nil
-	}
-	return "", nil
-}
-
-func (t *Target) probeSelectors(ctx context.Context) (string, error) {
-	answer, err := t.client.Send(ctx, client.HTTPRequest{
-		Method: http.MethodGet, Path: "/api/v1/namespaces", Query: url.Values{"labelSelector": {"admissiontest.dev/none"}, "limit": {"1"}},
-	})
-	if err != nil || !answer.Allowed() {
-		return "", err
-	}
-	if items, _ := answer.Fields()["items"].([]any); len(items) > 0 {
-		return "a list with a selector that matches nothing has objects", nil
-	}
-	return "", nil
-}
-
-func (t *Target) probeDeleteCollection(ctx context.Context) (string, error) {
-	namespace, err := t.fences.Namespace(ctx)
-	if err != nil {
-		return "", err
-	}
-	body, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": []string{"All"}})
-	if err != nil {
-		return "", err
-	}
-	answer, err := t.client.Send(ctx, client.HTTPRequest{
-		Method: http.MethodDelete, Path: "/api/v1/namespaces/" + namespace + "/configmaps", Query: url.Values{"dryRun": {"All"}}, Body: body, ContentType: "application/json",
-	})
-	if err != nil {
-		return "", err
-	}
-	if code := answer.Status.Code; code == http.StatusMethodNotAllowed || code == http.StatusNotFound {
-		return fmt.Sprintf("the deletion of a collection got %d %s", code, answer.Status.Message), nil
 	}
 	return "", nil
 }

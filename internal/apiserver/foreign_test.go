@@ -48,7 +48,7 @@ func TestForeign(t *testing.T) {
 	on := newTarget(t, Options{Run: "hasforeign"})
 	const id = "at-hasforeign-00001"
 	sandbox := newSandbox(t, on, SandboxOptions{ID: id})
-	installAll(t, on, sandbox, denyAll, nil)
+	installAll(t, on, sandbox, watcher, nil)
 	createForeign(t, on, `
 - apiVersion: admissionregistration.k8s.io/v1
   kind: MutatingWebhookConfiguration

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -39,34 +38,5 @@ func TestOpenSandbox(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// What an API server does not serve cannot be effective: as MutatingAdmissionPolicies of a scenario on an API server before 1.36.
-func TestNotServedIsNotAwaited(t *testing.T) {
-	const group = "admissionregistration.k8s.io/"
-	server, err := envtest.Start(t.Context(), envtest.Options{Profile: envtest.Profile{Flags: map[string]string{
-		"runtime-config":            group + "v1/mutatingadmissionpolicies=false," + group + "v1/mutatingadmissionpolicybindings=false",
-		"disable-admission-plugins": "MutatingAdmissionPolicy",
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	on, err := New(t.Context(), Options{Config: server.Config, Run: "notserved", Disposable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
-		if err := on.WaitUntilEffective(t.Context(), []map[string]any{{"apiVersion": group + "v1", "kind": kind}}); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
-	}
-	if err := on.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

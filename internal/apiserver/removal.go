@@ -25,12 +25,11 @@ import (
 // parallel limits the number of concurrent requests of a removal.
 const parallel = 16
 
-// The limits of the wait until what was deleted is gone: goneLimit without progress, waitLimit in all. Each helpInterval,
-// what is left is deleted again.
+// The limits of a removal: goneLimit without progress, waitLimit in all. Each actInterval, what is left is deleted again.
 const (
-	goneLimit    = 170 * time.Second
-	waitLimit    = 29 * time.Minute
-	helpInterval = 5 * time.Second
+	goneLimit   = 170 * time.Second
+	waitLimit   = 29 * time.Minute
+	actInterval = 5 * time.Second
 )
 
 // remover removes what runs created, and waits until it is gone: first what decides about requests, because that can
@@ -43,7 +42,6 @@ type remover struct {
 	client   *client.Client
 	progress func(string)
 
-	warned    sync.Map      // the objects that passOver has reported
 	goneLimit time.Duration // replaces goneLimit in tests
 }
 
@@ -53,56 +51,53 @@ type selection struct {
 	runs []string
 	// labelled reports whether objects with the label of a run belong to the selection.
 	labelled func(run string) bool
-	// scenarios is true without the namespaces of relays.
-	scenarios bool
-	// signs is true for the namespaces of signs, and for nothing else.
-	signs bool
+	// last is true for the namespaces with LastLabel, and for nothing else.
+	last bool
 }
 
-// removeRun removes what a run created, and its sign last. The namespace of a relay remains: the Hooks behind it convert
-// custom resources until these are removed.
+// removeRun removes what a run created.
 func (r *remover) removeRun(ctx context.Context, run string) error {
-	return r.removeWithSigns(ctx, selection{runs: []string{run}, labelled: func(other string) bool { return other == run }, scenarios: true})
+	return r.removeAll(ctx, selection{runs: []string{run}, labelled: func(other string) bool { return other == run }})
 }
 
-// removeWithSigns removes the objects of a selection, and then the signs of its runs, which say who ran them.
-func (r *remover) removeWithSigns(ctx context.Context, which selection) error {
+// removeAll removes the objects of a selection, and then the namespaces with LastLabel.
+func (r *remover) removeAll(ctx context.Context, which selection) error {
 	r.progress("removing webhook configurations, policies, namespaces and other objects")
-	if err := r.remove(ctx, which); err != nil {
-		return err
+	for _, which.last = range []bool{false, true} {
+		if err := r.remove(ctx, which); err != nil {
+			return err
+		}
 	}
-	which.signs, which.scenarios = true, false
-	return r.remove(ctx, which)
+	return nil
 }
 
-// remove removes the objects of a selection.
+// remove removes the objects of a selection and waits until they are gone. The error names those that remain.
 func (r *remover) remove(ctx context.Context, which selection) error {
+	limit := cmp.Or(r.goneLimit, goneLimit)
 	resources := r.client.Resources.Deletable(false)
 	slices.SortStableFunc(resources, func(a, b client.Resource) int { return removalOrder(a) - removalOrder(b) })
-	var errs []error
-	var deleted []client.Resource
-	for _, res := range resources {
-		objects, err := r.owned(ctx, res, which)
-		if err == nil && len(objects) > 0 {
-			deleted = append(deleted, res)
-			err = r.deleteAll(ctx, objects)
+	var left []client.Object
+	var acted time.Time
+	fewest, idle, last := -1, time.Duration(0), time.Now()
+	err := client.Poll(ctx, client.Later, waitLimit, func() (_ bool, err error) {
+		act := time.Since(acted) > min(actInterval, limit/10)
+		if resources, left, err = r.round(ctx, resources, which, act); err != nil || len(left) == 0 {
+			return err == nil, err
 		}
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return r.waitUntilGone(ctx, func() ([]client.Object, error) {
-		var left []client.Object
-		for _, res := range deleted {
-			objects, err := r.owned(ctx, res, which)
-			if err != nil {
-				return nil, err
-			}
-			left = append(left, objects...)
+		if act {
+			acted = time.Now()
 		}
-		return left, nil
+		// This process can have been paused.
+		idle, last = idle+min(time.Since(last), limit/10), time.Now()
+		if fewest < 0 || len(left) < fewest {
+			fewest, idle = len(left), 0
+		}
+		if idle > limit {
+			err = fmt.Errorf("%w: no object was removed for %s", framework.ErrTimeout, limit)
+		}
+		return false, err
 	})
+	return notGone(err, left)
 }
 
 // removalOrder returns the place of a resource in the order of removal: namespaces after what decides about requests, and
@@ -115,13 +110,35 @@ func removalOrder(res client.Resource) int {
 	return order
 }
 
+// round finds the objects of a selection and the resources that have any, and deletes them if act is true. An error does
+// not keep the rest.
+func (r *remover) round(ctx context.Context, resources []client.Resource, which selection, act bool) (with []client.Resource, found []client.Object, err error) {
+	var errs []error
+	for _, res := range resources {
+		objects, err := r.owned(ctx, res, which)
+		if err == nil && len(objects) > 0 {
+			with, found = append(with, res), append(found, objects...)
+			if act {
+				err = r.deleteAll(ctx, objects)
+			}
+		}
+		errs = append(errs, err)
+	}
+	return with, found, errors.Join(errs...)
+}
+
 // deleteAll deletes objects with their finalizers, and what is in namespaces. An error does not keep the rest.
 func (r *remover) deleteAll(ctx context.Context, objects []client.Object) error {
 	err := forEach(objects, func(o client.Object) error {
 		err := client.WhileRefused(ctx, func() error { return r.client.Delete(ctx, o) })
-		// The API server removes the finalizer of a CustomResourceDefinition after its objects.
-		if err != nil || o.Resource.Resource == "customresourcedefinitions" {
+		if err != nil {
 			return err
+		}
+		if o.Resource.Resource == "customresourcedefinitions" {
+			// The API server removes its finalizer after its objects. Where several API servers do that, all of them can
+			// wait for its next change (docs/findings.md). The wait shows whether it is gone.
+			_ = r.client.Touch(ctx, o)
+			return nil
 		}
 		err = r.client.RemoveFinalizers(ctx, o)
 		if apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsUnsupportedMediaType(err) {
@@ -149,13 +166,11 @@ func forEach(objects []client.Object, do func(client.Object) error) error {
 // those that are empty then: a server without kube-controller-manager never does it, and others take seconds for each.
 func (r *remover) empty(ctx context.Context, namespaces []client.Object) error {
 	objects, _, err := r.contents(ctx, namespaces)
+	if err == nil && len(objects) > 0 {
+		err = r.deleteAll(ctx, objects)
+	}
 	if err != nil {
 		return err
-	}
-	if len(objects) > 0 {
-		if err := r.deleteAll(ctx, objects); err != nil {
-			return err
-		}
 	}
 	left, complete, err := r.contents(ctx, namespaces)
 	if err != nil || !complete {
@@ -176,7 +191,7 @@ func (r *remover) empty(ctx context.Context, namespaces []client.Object) error {
 }
 
 // contents returns the objects in namespaces. It reads one list of each resource, so that hundreds of namespaces cost no
-// more than one. Complete is false if some lists fail: then the namespace controller finds the rest.
+// more than one. Complete is false if the API server refuses some lists: then the namespace controller finds the rest.
 func (r *remover) contents(ctx context.Context, namespaces []client.Object) (objects []client.Object, complete bool, err error) {
 	wanted := map[string]bool{}
 	for _, o := range namespaces {
@@ -211,7 +226,8 @@ func (r *remover) contents(ctx context.Context, namespaces []client.Object) (obj
 			return nil
 		})
 	}
-	return objects, complete, g.Wait()
+	err = g.Wait()
+	return objects, complete, err
 }
 
 // hasNamespaceController reports whether kube-controller-manager works: it creates
@@ -224,51 +240,7 @@ func (r *remover) hasNamespaceController(ctx context.Context) bool {
 	return exists(metav1.NamespaceSystem, "namespace-controller") || exists(metav1.NamespaceDefault, "default")
 }
 
-// waitUntilGone waits until find returns no objects. From time to time it empties namespaces again, and touches
-// CustomResourceDefinitions: where several API servers delete the objects of one, all of them can wait for its next change
-// (docs/findings.md). The error names the objects that remain.
-func (r *remover) waitUntilGone(ctx context.Context, find func() ([]client.Object, error)) error {
-	limit := cmp.Or(r.goneLimit, goneLimit)
-	var left []client.Object
-	fewest, idle, last, helped := -1, time.Duration(0), time.Now(), time.Now()
-	err := client.Poll(ctx, client.Later, waitLimit, func() (_ bool, err error) {
-		if left, err = find(); err != nil || len(left) == 0 {
-			return err == nil, err
-		}
-		// This process can have been paused.
-		idle, last = idle+min(time.Since(last), limit/10), time.Now()
-		if fewest < 0 || len(left) < fewest {
-			fewest, idle = len(left), 0
-		}
-		if time.Since(helped) > min(helpInterval, limit/10) {
-			err, helped = r.help(ctx, left), time.Now()
-		}
-		if err == nil && idle > limit {
-			err = fmt.Errorf("%w: no object was removed for %s", framework.ErrTimeout, limit)
-		}
-		return false, err
-	})
-	return notGone(err, left)
-}
-
-// help does what can end the wait for objects that were deleted.
-func (r *remover) help(ctx context.Context, left []client.Object) error {
-	var namespaces []client.Object
-	for _, o := range left {
-		switch {
-		case o.Resource.GroupVersionResource == client.Namespaces():
-			namespaces = append(namespaces, o)
-		case o.Resource.Resource == "customresourcedefinitions":
-			_ = r.client.Touch(ctx, o) // the wait shows whether it is gone
-		}
-	}
-	if len(namespaces) == 0 {
-		return nil
-	}
-	return r.empty(ctx, namespaces)
-}
-
-// notGone adds what is left to the error of a wait that timed out.
+// notGone adds what is left to the error of a removal that timed out.
 func notGone(err error, objects []client.Object) error {
 	if !errors.Is(err, framework.ErrTimeout) || len(objects) == 0 {
 		return err
@@ -302,20 +274,14 @@ func (r *remover) owned(ctx context.Context, res client.Resource, which selectio
 	var objects []client.Object
 	for i := range list.Items {
 		item := &list.Items[i]
-		o := client.Object{Resource: res, Name: item.Name, UID: item.UID}
 		run, labelled := item.Labels[RunLabel]
-		switch {
-		case item.Labels[automanaged] != "": // an APIService of a CustomResourceDefinition, with which it goes
-		case (item.Labels[signLabel] != "") != which.signs:
-		case !labelled:
-			if slices.ContainsFunc(which.runs, func(run string) bool { return isOf(item, run) }) {
-				objects = append(objects, o)
-			}
-		case !which.labelled(run), which.scenarios && item.Labels[ScenarioLabel] == "":
-		case runid.Has(item.Name, run) || isOf(item, run): // the namespace of a relay has no prefix
-			objects = append(objects, o)
-		default:
-			r.passOver(o, run)
+		mine := slices.ContainsFunc(which.runs, func(run string) bool { return isOf(item, run) })
+		if labelled { // the namespace of a relay has no prefix
+			mine = which.labelled(run) && (runid.Has(item.Name, run) || isOf(item, run))
+		}
+		// An automanaged APIService goes with its CustomResourceDefinition.
+		if mine && item.Labels[automanaged] == "" && (item.Labels[LastLabel] != "") == which.last {
+			objects = append(objects, client.Object{Resource: res, Name: item.Name, UID: item.UID})
 		}
 	}
 	return objects, nil
@@ -325,13 +291,6 @@ func (r *remover) owned(ctx context.Context, res client.Resource, which selectio
 // or the run is a field manager of it.
 func isOf(item metav1.Object, run string) bool {
 	return runid.Has(item.GetName(), runid.Prefix(run)) || install.ManagerOf(item) == run
-}
-
-// passOver reports once that an object is not removed.
-func (r *remover) passOver(o client.Object, run string) {
-	if _, known := r.warned.LoadOrStore(o.Key(), true); !known {
-		r.progress(fmt.Sprintf("not removed: %s has the label of run %s, but the run did not create it: remove the label %s", o, run, RunLabel))
-	}
 }
 
 // cleanup removes what runs left that are not alive: see Cleanup.
@@ -364,21 +323,19 @@ func (r *remover) cleanup(ctx context.Context, options CleanupOptions) ([]string
 	if err != nil || len(found) == 0 || options.DryRun {
 		return found, err
 	}
-	return found, r.removeWithSigns(ctx, which)
+	return found, r.removeAll(ctx, which)
 }
 
-// found returns the cluster-scoped objects of a selection and of its signs.
+// found returns the cluster-scoped objects of a selection.
 func (r *remover) found(ctx context.Context, which selection) ([]string, error) {
 	var found []string
-	for _, which.signs = range []bool{false, true} {
-		for _, res := range r.client.Resources.Deletable(false) {
-			objects, err := r.owned(ctx, res, which)
-			if err != nil {
-				return nil, err
-			}
-			for _, o := range objects {
-				found = append(found, o.Key())
-			}
+	for _, which.last = range []bool{false, true} {
+		_, objects, err := r.round(ctx, r.client.Resources.Deletable(false), which, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			found = append(found, o.Key())
 		}
 	}
 	return found, nil
@@ -386,20 +343,19 @@ func (r *remover) found(ctx context.Context, which selection) ([]string, error) 
 
 // runsOf returns the runs that have a sign or a namespace.
 func (r *remover) runsOf(ctx context.Context, signs map[string]runState) ([]string, error) {
-	all := map[string]bool{}
-	for id := range signs {
-		all[id] = true
-	}
+	all := slices.Collect(maps.Keys(signs))
 	list, err := r.client.List(ctx, client.Namespace("").Resource, "", metav1.ListOptions{LabelSelector: RunLabel})
-	if err != nil && !apierrors.IsForbidden(err) {
-		return nil, err
+	if err != nil {
+		if apierrors.IsForbidden(err) {
+			err = nil
+		}
+		return all, err
 	}
-	if err == nil {
-		for _, item := range list.Items {
-			if run := item.Labels[RunLabel]; run != "" { // an API server can ignore selectors
-				all[run] = true
-			}
+	for _, item := range list.Items {
+		if run := item.Labels[RunLabel]; run != "" { // an API server can ignore selectors
+			all = append(all, run)
 		}
 	}
-	return slices.Sorted(maps.Keys(all)), nil
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }

@@ -3,7 +3,6 @@ package apiserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -170,11 +169,10 @@ func TestRemoval(t *testing.T) {
 	for run, test := range map[string]struct {
 		remove func(r *remover, run string) error
 		poor   bool
-		relay  bool // the namespace of a relay goes too
 	}{
 		"mine":   {remove: func(r *remover, run string) error { return r.removeRun(t.Context(), run) }},
-		"killed": {remove: func(r *remover, run string) error { return wantFound(t, r, run) }, relay: true},
-		"poor":   {remove: func(r *remover, run string) error { return wantFound(t, r, run) }, relay: true, poor: true},
+		"killed": {remove: func(r *remover, run string) error { return wantFound(t, r, run) }},
+		"poor":   {remove: func(r *remover, run string) error { return wantFound(t, r, run) }, poor: true},
 	} {
 		t.Run(run, func(t *testing.T) {
 			w := newWorld(t)
@@ -184,7 +182,7 @@ func TestRemoval(t *testing.T) {
 				t.Fatal(err)
 			}
 			gone = append(gone, w.kill(sign, run), w.create(manifestOf("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "at-" + run + "-001-not-labelled"}, map[string]any{"value": int64(3)})))
-			relay := w.create(manifestOf("v1", "Namespace", map[string]any{"name": "relay-" + run, "labels": map[string]any{RunLabel: run}}, nil))
+			gone = append(gone, w.create(manifestOf("v1", "Namespace", map[string]any{"name": "relay-" + run, "labels": map[string]any{RunLabel: run, LastLabel: "relay"}}, nil)))
 			others := []client.Object{
 				w.create(namespace("other", "at-other"+run+"-001")), w.create(held("at-other" + run + "-001")),
 				w.create(manifestOf("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "at-" + run + "2-001-not-labelled"}, map[string]any{"value": int64(3)})),
@@ -195,11 +193,6 @@ func TestRemoval(t *testing.T) {
 			}
 			if err := test.remove(r, run); err != nil {
 				t.Fatal(err)
-			}
-			if test.relay {
-				gone = append(gone, relay)
-			} else {
-				others = append(others, relay)
 			}
 			w.want(others, gone)
 		})
@@ -278,55 +271,6 @@ func TestRemoveSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A definition whose controllers have forgotten it is gone: they return to it at its next change.
-func TestForgottenDefinition(t *testing.T) {
-	w := newWorld(t)
-	w.remover.goneLimit = 5 * time.Second
-	manifest := definition("forgotten", "forgotten.example.com")
-	manifest["metadata"].(map[string]any)["finalizers"] = []any{"example.com/forgotten"}
-	o := w.define(manifest)
-	controller := make(chan error, 1)
-	go func() { // which notes the definition when the API server has removed its own finalizer, and acts at the next change
-		var noted string
-		controller <- client.Poll(t.Context(), client.Later, time.Minute, func() (bool, error) {
-			got, err := w.client.Get(t.Context(), o)
-			switch {
-			case err != nil:
-				return false, err
-			case len(got.GetFinalizers()) > 1 || got.GetDeletionTimestamp() == nil:
-				return false, nil
-			case noted == "":
-				noted = got.GetResourceVersion()
-			}
-			return noted != got.GetResourceVersion(), nil
-		})
-		controller <- w.client.RemoveFinalizers(t.Context(), o)
-	}()
-	if err := w.remover.removeRun(t.Context(), "forgotten"); err != nil {
-		t.Errorf("got %v, want the definition gone", err)
-	}
-	if err := errors.Join(<-controller, <-controller); err != nil || w.exists(o) {
-		t.Errorf("the definition is left: %v", err)
-	}
-}
-
-// The removal of hundreds of namespaces lists each resource a few times, not each
-// namespace.
-func TestRemoveManyNamespaces(t *testing.T) {
-	w := newWorld(t)
-	for n := range 100 {
-		name := fmt.Sprintf("at-many-%03d", n)
-		w.create(namespace("many", name))
-		w.create(held(name))
-	}
-	if err := w.remover.removeRun(t.Context(), "many"); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := w.remover.found(t.Context(), selection{runs: []string{"many"}, labelled: func(run string) bool { return run == "many" }}); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
-}
-
 // Every client can set the label of a run, on the objects of other clients too.
 func TestLabelIsNoOwnership(t *testing.T) {
 	w := newWorld(t)
@@ -337,8 +281,6 @@ func TestLabelIsNoOwnership(t *testing.T) {
 		w.create(namespace("hostile", "at-hostile2-00001")),
 		w.create(manifestOf("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "team-b", "labels": labelsOf("hostile", "at-hostile-00001")}, map[string]any{"value": int64(3)})),
 	}
-	var said []string
-	w.remover.progress = func(line string) { said = append(said, line) }
 	if err := w.remover.removeRun(t.Context(), "hostile"); err != nil {
 		t.Fatal(err)
 	}
@@ -347,9 +289,6 @@ func TestLabelIsNoOwnership(t *testing.T) {
 		t.Errorf("cleanup found %v, %v; want nothing", found, err)
 	}
 	w.want(foreign, []client.Object{client.Namespace("at-hostile-00001")})
-	if text := strings.Join(said, "\n"); strings.Count(text, "not removed: namespaces team-b has the label of run hostile") != 1 {
-		t.Errorf("want one message about team-b in:\n%s", text)
-	}
 }
 
 // An object that has the name of one that is gone belongs to the client that created it.

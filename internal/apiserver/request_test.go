@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"reflect"
@@ -8,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,36 +62,36 @@ func TestCompose(t *testing.T) {
 		request framework.Request
 		want    client.HTTPRequest
 	}{
-		"create": {request(framework.VerbCreate), client.HTTPRequest{Method: "POST", Path: path, Body: []byte(object), ContentType: "application/json", Query: url.Values{}}},
-		"update": {request(framework.VerbUpdate), client.HTTPRequest{Method: "PUT", Path: path + "/a", Body: []byte(object), ContentType: "application/json", Query: url.Values{}}},
+		"create": {request(framework.VerbCreate), client.HTTPRequest{Method: "POST", Path: path, Body: []byte(object)}},
+		"update": {request(framework.VerbUpdate), client.HTTPRequest{Method: "PUT", Path: path + "/a", Body: []byte(object)}},
 		"apply": {request(framework.VerbApply), client.HTTPRequest{
 			Method: "PATCH", Path: path + "/a", Body: []byte(object), ContentType: "application/apply-patch+yaml", Query: url.Values{"fieldManager": {"admissiontest"}},
 		}},
-		"get":  {request(framework.VerbGet), client.HTTPRequest{Method: "GET", Path: path + "/a", ContentType: "application/json", Query: url.Values{}}},
-		"list": {request(framework.VerbList, func(r *framework.Request) { r.Name = "" }), client.HTTPRequest{Method: "GET", Path: path, ContentType: "application/json", Query: url.Values{}}},
+		"get":  {request(framework.VerbGet), client.HTTPRequest{Method: "GET", Path: path + "/a"}},
+		"list": {request(framework.VerbList, func(r *framework.Request) { r.Name = "" }), client.HTTPRequest{Method: "GET", Path: path}},
 		"patch": {request(framework.VerbPatch, func(r *framework.Request) { r.HTTP.Patch, r.HTTP.PatchType = []byte("[]"), types.JSONPatchType }), client.HTTPRequest{
-			Method: "PATCH", Path: path + "/a", Body: []byte("[]"), ContentType: "application/json-patch+json", Query: url.Values{},
+			Method: "PATCH", Path: path + "/a", Body: []byte("[]"), ContentType: "application/json-patch+json",
 		}},
 		"delete": {request(framework.VerbDelete, func(r *framework.Request) {
 			r.DryRun = true
 			r.HTTP.DeleteOptions = map[string]any{"kind": "DeleteOptions"}
 		}), client.HTTPRequest{
-			Method: "DELETE", Path: path + "/a", Body: []byte(`{"kind":"DeleteOptions"}`), ContentType: "application/json", Query: url.Values{"dryRun": {"All"}},
+			Method: "DELETE", Path: path + "/a", Body: []byte(`{"kind":"DeleteOptions"}`), Query: url.Values{"dryRun": {"All"}},
 		}},
 		"raw body": {request(framework.VerbUpdate, func(r *framework.Request) { r.HTTP.RawBody, r.HTTP.ContentType = []byte("a: b"), "application/yaml" }), client.HTTPRequest{
-			Method: "PUT", Path: path + "/a", Body: []byte("a: b"), ContentType: "application/yaml", Query: url.Values{},
+			Method: "PUT", Path: path + "/a", Body: []byte("a: b"), ContentType: "application/yaml",
 		}},
 		"raw patch": {request(framework.VerbPatch, func(r *framework.Request) {
 			r.HTTP.Patch, r.HTTP.PatchType, r.HTTP.RawBody = []byte("{}"), types.MergePatchType, []byte("raw")
-		}), client.HTTPRequest{Method: "PATCH", Path: path + "/a", Body: []byte("raw"), ContentType: "application/merge-patch+json", Query: url.Values{}}},
+		}), client.HTTPRequest{Method: "PATCH", Path: path + "/a", Body: []byte("raw"), ContentType: "application/merge-patch+json"}},
 		"subresource": {request(framework.VerbCreate, func(r *framework.Request) { r.Subresource = "binding" }), client.HTTPRequest{
-			Method: "POST", Path: path + "/a/binding", Body: []byte(object), ContentType: "application/json", Query: url.Values{},
+			Method: "POST", Path: path + "/a/binding", Body: []byte(object),
 		}},
 		"connect": {request(framework.VerbConnect, func(r *framework.Request) {
 			r.Subresource, r.HTTP.Method, r.HTTP.ProxyPath, r.HTTP.Query = "proxy", "GET", "/x/", url.Values{"q": {"1", "2"}}
-		}), client.HTTPRequest{Method: "GET", Path: path + "/a/proxy/x/", ContentType: "application/json", Query: url.Values{"q": {"1", "2"}}}},
+		}), client.HTTPRequest{Method: "GET", Path: path + "/a/proxy/x/", Query: url.Values{"q": {"1", "2"}}}},
 		"cluster-scoped": {request(framework.VerbGet, func(r *framework.Request) { r.Kind.Kind = "Node" }), client.HTTPRequest{
-			Method: "GET", Path: "/api/v1/nodes/a", ContentType: "application/json", Query: url.Values{},
+			Method: "GET", Path: "/api/v1/nodes/a",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +99,11 @@ func TestCompose(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
+			test.want.ContentType = cmp.Or(test.want.ContentType, "application/json")
+			if test.want.Query == nil {
+				test.want.Query = url.Values{}
+			}
+			if diff := gocmp.Diff(test.want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -152,7 +157,7 @@ func TestNoFieldIsIgnored(t *testing.T) {
 				switch {
 				case err != nil && (!errors.Is(err, framework.ErrFieldNotSupported) || !strings.Contains(err.Error(), "Request."+path+":")):
 					t.Errorf("%s with Request.%s: %v, want an ErrFieldNotSupported that names the field", verb, path, err)
-				case err == nil && cmp.Equal(before, after):
+				case err == nil && gocmp.Equal(before, after):
 					t.Errorf("%s with Request.%s: the HTTP request does not change; use the field, or refuse it in checkUsed", verb, path)
 				}
 			}

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -20,32 +19,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
-
-// denyAll are configurations and a policy that refuse everything they match.
-const denyAll = `
-- apiVersion: admissionregistration.k8s.io/v1
-  kind: MutatingWebhookConfiguration
-  metadata: {name: everything}
-  webhooks:
-  - name: mutating.example.com
-    rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]
-- apiVersion: admissionregistration.k8s.io/v1
-  kind: ValidatingWebhookConfiguration
-  metadata: {name: everything}
-  webhooks:
-  - name: validating.example.com
-    rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]
-- apiVersion: admissionregistration.k8s.io/v1
-  kind: ValidatingAdmissionPolicy
-  metadata: {name: everything}
-  spec:
-    matchConstraints: {resourceRules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]}
-    validations: [{expression: "false"}]
-- apiVersion: admissionregistration.k8s.io/v1
-  kind: ValidatingAdmissionPolicyBinding
-  metadata: {name: everything}
-  spec: {policyName: everything, validationActions: [Deny]}
-`
 
 func manifests(t *testing.T, text string) []map[string]any {
 	t.Helper()
@@ -102,12 +75,6 @@ func create(apiVersion, kind, namespace, name string) framework.Request {
 	object.SetAPIVersion(apiVersion)
 	object.SetKind(kind)
 	object.SetName(name)
-	switch kind {
-	case "PriorityClass":
-		object.Object["value"] = int64(1)
-	case "TokenReview":
-		object.Object["spec"] = map[string]any{"token": "x"}
-	}
 	return framework.Request{
 		Verb: framework.VerbCreate, Kind: schema.FromAPIVersionAndKind(apiVersion, kind),
 		Namespace: namespace, Name: name, Object: object,
@@ -121,69 +88,6 @@ func do(t *testing.T, on framework.Target, request framework.Request) framework.
 		t.Fatal(err)
 	}
 	return result
-}
-
-// What is installed in a Sandbox decides about its own requests and about no others.
-func TestIsolation(t *testing.T) {
-	on := newTarget(t, Options{Config: testserver.Own(t), Run: "isolation"}) // what other clients create stays
-	const id = "at-isolation-001"
-	sandbox := newSandbox(t, on, SandboxOptions{ID: id})
-	denied := false
-	deny := hook.Script{Replies: []hook.Reply{{Allowed: &denied}}}
-	installAll(t, on, sandbox, denyAll, map[string]hook.Script{"mutating.example.com": deny, "validating.example.com": deny})
-
-	if got := do(t, sandbox, create("v1", "ConfigMap", id, "own")); got.Allowed() || len(got.Trace) == 0 {
-		t.Errorf("create a ConfigMap of the scenario: got %d and %d calls, want it refused by a Hook", got.Status.Code, len(got.Trace))
-	}
-	recording := sandbox.Record()
-	defer recording.Stop()
-	for _, request := range []framework.Request{
-		create("v1", "ConfigMap", "default", "other"),
-		create("v1", "Namespace", "", "other"),
-		create("scheduling.k8s.io/v1", "PriorityClass", "", "other"),
-		create("authentication.k8s.io/v1", "TokenReview", "", ""),
-		create("rbac.authorization.k8s.io/v1", "ClusterRole", "", "other"),
-		{Verb: framework.VerbDelete, Kind: schema.FromAPIVersionAndKind("scheduling.k8s.io/v1", "PriorityClass"), Name: "other"},
-		{Verb: framework.VerbDeleteCollection, Kind: schema.FromAPIVersionAndKind("v1", "ConfigMap"), Namespace: "default"},
-	} {
-		if got := do(t, on, request); !got.Allowed() {
-			t.Errorf("%s of another client: %d %s", request, got.Status.Code, got.Status.Message)
-		}
-	}
-	if calls := recording.Calls(); len(calls) != 0 {
-		t.Errorf("requests of another client reached a Hook: %v", calls.Webhooks())
-	}
-	if err := sandbox.Uninstall(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := on.WaitUntilEffective(t.Context(), manifests(t, denyAll)); err != nil {
-		t.Fatal(err)
-	}
-	if got := do(t, sandbox, create("v1", "ConfigMap", id, "own")); !got.Allowed() {
-		t.Errorf("create after Uninstall: %d %s", got.Status.Code, got.Status.Message)
-	}
-}
-
-// The API server itself writes CustomResourceDefinitions. One that a Sandbox gives is shared, so its
-// webhooks do not decide about it.
-func TestSharedDefinitionIsOfNoSandbox(t *testing.T) {
-	config := testserver.Own(t)
-	on := newTarget(t, Options{Config: config, Run: "definition"})
-	sandbox := newSandbox(t, on, SandboxOptions{ID: "at-definition-001"})
-	definition := parsed(t, crd("definition.example.com", 9, 1))[0]
-	if err := sandbox.Install(t.Context(), definition, nil); err != nil {
-		t.Fatal(err)
-	}
-	denied := false
-	deny := hook.Script{Replies: []hook.Reply{{Allowed: &denied}}}
-	installAll(t, on, sandbox, denyAll, map[string]hook.Script{"mutating.example.com": deny, "validating.example.com": deny})
-	annotated := framework.Request{
-		Verb: framework.VerbPatch, Kind: schema.FromAPIVersionAndKind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), Name: "widgets.definition.example.com",
-		HTTP: framework.HTTP{Patch: []byte(`{"metadata": {"annotations": {"a": "b"}}}`), PatchType: types.MergePatchType},
-	}
-	if got := do(t, on, annotated); !got.Allowed() {
-		t.Errorf("a change by another client: %d %s", got.Status.Code, got.Status.Message)
-	}
 }
 
 const watcher = `
@@ -255,11 +159,6 @@ func TestCapabilities(t *testing.T) {
 				t.Errorf("hooks at %v: got %v, want %v", c.options.HookAddress, got, c.want)
 			}
 		})
-	}
-	on := newTarget(t, Options{Run: "capable"})
-	info := on.Info()
-	if info.Kind != framework.TargetKubeconfig || info.Transport != framework.TransportURL || info.User != "admin" || len(info.FeatureGates) == 0 {
-		t.Errorf("info: %+v", info)
 	}
 }
 

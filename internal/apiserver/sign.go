@@ -26,12 +26,12 @@ import (
 const (
 	signName   = "run"
 	holderKey  = "holder"
-	sinceKey   = "since"
 	renewedKey = "renewed"
 )
 
-// signLabel is the label of the namespace with that ConfigMap.
-const signLabel = "admissiontest.dev/alive"
+// LastLabel is the label of namespaces that a removal leaves until the end: the one with that ConfigMap, and the one of a
+// relay, because the Hooks behind it convert custom resources until these are removed.
+const LastLabel = "admissiontest.dev/alive"
 
 // aliveFor is how long a run counts as alive after it renewed its sign. The clocks of two machines may differ by less
 // than that.
@@ -56,7 +56,6 @@ func signObject(run string) client.Object {
 type sign struct {
 	client *client.Client
 	run    string
-	since  string
 	stop   context.CancelFunc
 
 	mu   sync.Mutex // guards done
@@ -73,8 +72,7 @@ func (s *sign) open(ctx context.Context) error {
 	if s.done != nil {
 		return nil
 	}
-	s.since = now()
-	labels := map[string]any{RunLabel: s.run, signLabel: "run"}
+	labels := map[string]any{RunLabel: s.run, LastLabel: "run"}
 	_, err := s.client.Create(ctx, client.Namespace(signNamespace(s.run)), map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": signNamespace(s.run), "labels": labels},
 	})
@@ -109,7 +107,7 @@ func (s *sign) manifest() map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": signName, "namespace": signNamespace(s.run), "labels": map[string]any{RunLabel: s.run}},
-		"data":     map[string]any{holderKey: holder(), sinceKey: s.since, renewedKey: now()},
+		"data":     map[string]any{holderKey: holder(), renewedKey: now()},
 	}
 }
 
@@ -185,15 +183,7 @@ func runs(ctx context.Context, c *client.Client) (map[string]runState, error) {
 }
 
 func parseSign(id string, item unstructured.Unstructured) (runState, error) {
-	data, _, err := unstructured.NestedStringMap(item.Object, "data")
-	found := runState{id: id, holder: strings.TrimSpace(data[holderKey])}
-	errs := []error{err}
-	for field, target := range map[string]*time.Time{sinceKey: &found.since, renewedKey: &found.renewed} {
-		parsed, err := time.Parse(metav1.RFC3339Micro, data[field])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", field, err))
-		}
-		*target = parsed
-	}
-	return found, errors.Join(errs...)
+	data, _, _ := unstructured.NestedStringMap(item.Object, "data")
+	renewed, err := time.Parse(metav1.RFC3339Micro, data[renewedKey])
+	return runState{id: id, holder: strings.TrimSpace(data[holderKey]), since: item.GetCreationTimestamp().Time, renewed: renewed}, err
 }

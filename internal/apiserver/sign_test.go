@@ -91,60 +91,20 @@ func TestAlive(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	stored := unstructured.Unstructured{Object: (&sign{run: "x", since: "2026-11-22T10:00:00.000000Z"}).manifest()}
-	got, err := parseSign("x", stored)
-	if err != nil || got.holder != holder() || got.since.Year() != 2026 || !got.alive() {
+	stored := unstructured.Unstructured{Object: (&sign{run: "x"}).manifest()}
+	if got, err := parseSign("x", stored); err != nil || got.holder != holder() || !got.alive() {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	for field, value := range map[string]string{sinceKey: "yesterday", renewedKey: ""} {
-		t.Run(field, func(t *testing.T) {
-			broken := stored.DeepCopy()
-			if err := unstructured.SetNestedField(broken.Object, value, "data", field); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := parseSign("x", *broken); err == nil || !strings.Contains(err.Error(), field) {
-				t.Errorf("%s %q: got %v, want an error that names the field", field, value, err)
-			}
-		})
+	if _, err := parseSign("x", unstructured.Unstructured{}); err == nil {
+		t.Error("a ConfigMap without data is a sign")
 	}
-}
-
-// A sign that could not be created whole is created by the next attempt.
-func TestOpenAgain(t *testing.T) {
-	refuse := true
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		body, _ := io.ReadAll(r.Body)
-		status := func(code int, reason string) {
-			w.WriteHeader(code)
-			_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q}`, code, reason)
-		}
-		switch namespaces := strings.HasSuffix(r.URL.Path, "/namespaces"); {
-		case namespaces && !refuse:
-			status(http.StatusConflict, "AlreadyExists")
-		case !namespaces && refuse:
-			status(http.StatusForbidden, "Forbidden")
-		default:
-			_, _ = w.Write(body)
-		}
-	}))
-	defer server.Close()
-	rec := newSign(clientOf(t, server), "x")
-	if err := rec.open(t.Context()); err == nil {
-		t.Error("Open returned nil although the ConfigMap was refused")
-	}
-	refuse = false
-	if err := rec.open(t.Context()); err != nil {
-		t.Error(err)
-	}
-	rec.end()
 }
 
 // Other clients can write a ConfigMap with the label of a run, and an API server can ignore selectors. A run has its
 // sign in its own namespace.
 func TestRunsIgnoresOthers(t *testing.T) {
 	item := func(namespace, name, run string) map[string]any {
-		manifest := (&sign{run: run, since: now()}).manifest()
+		manifest := (&sign{run: run}).manifest()
 		manifest["metadata"] = map[string]any{"name": name, "namespace": namespace, "labels": map[string]any{RunLabel: run}}
 		return manifest
 	}

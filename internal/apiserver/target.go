@@ -308,8 +308,11 @@ func (t *Target) Alive(ctx context.Context) error {
 	if err := t.options.HooksErr(); err != nil {
 		return err
 	}
-	return t.alive.Alive(ctx)
+	return t.Answers(ctx)
 }
+
+// Answers is Alive without the webhook calls.
+func (t *Target) Answers(ctx context.Context) error { return t.alive.Alive(ctx) }
 
 // Close ends the Target. Unless the API server is disposable, it removes everything
 // that the run created and waits until it is gone; the error names what is left.

@@ -105,7 +105,7 @@ func TestAnyServer(t *testing.T) {
 		return found, time.Since(began)
 	}
 	plain, took := run(t, server.Config)
-	each := []filter{withoutWarnings(), withoutLeases(), withoutSelectors(), withoutCollections(), withoutMetrics(), withoutImpersonation(), withoutAdmissionOfConfigMaps()}
+	each := []filter{withoutWarnings(), withoutLeases(), withoutMetrics(), withoutImpersonation(), withoutAdmissionOfConfigMaps()}
 	for name, test := range map[string]struct {
 		filters []filter
 		flags   map[string]string // of the other server
@@ -114,8 +114,6 @@ func TestAnyServer(t *testing.T) {
 		"all":                     {filters: each, flags: map[string]string{"disable-admission-plugins": admissionPlugins}},
 		"warnings":                {filters: []filter{withoutWarnings()}},
 		"Leases":                  {filters: []filter{withoutLeases()}},
-		"selectors":               {filters: []filter{withoutSelectors()}},
-		"deletecollection":        {filters: []filter{withoutCollections()}},
 		"metrics":                 {filters: []filter{withoutMetrics()}},
 		"impersonation":           {filters: []filter{withoutImpersonation()}},
 		"ignored users":           {filters: []filter{ignoringImpersonation()}},
@@ -355,29 +353,6 @@ func withoutLeases() filter {
 			return info.Resource == "leases" && respondStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 		},
 		discovered: func(_ string, resource *metav1.APIResource) bool { return resource.Name != "leases" },
-	}
-}
-
-// withoutSelectors ignores label selectors, also of deletecollection.
-func withoutSelectors() filter {
-	return filter{answer: func(_ http.ResponseWriter, r *http.Request, _ *apirequest.RequestInfo) bool {
-		query := r.URL.Query()
-		query.Del("labelSelector")
-		r.URL.RawQuery = query.Encode()
-		return false
-	}}
-}
-
-// withoutCollections deletes no collections.
-func withoutCollections() filter {
-	return filter{
-		answer: func(w http.ResponseWriter, _ *http.Request, info *apirequest.RequestInfo) bool {
-			return info.Verb == "deletecollection" && respondStatus(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
-		},
-		discovered: func(_ string, resource *metav1.APIResource) bool {
-			resource.Verbs = slices.DeleteFunc(slices.Clone(resource.Verbs), func(verb string) bool { return verb == "deletecollection" })
-			return true
-		},
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"os"
 	"regexp"
 	"slices"
@@ -499,7 +498,7 @@ func serviceRights(t *testing.T, admin *rest.Config, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportService, HookImage: image, HookSources: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}
+	from := providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportService, HookImage: image}}
 	wantNoneMissing(t, from, few)
 	r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from})
 	wantAllPass(t, r, err)

@@ -501,7 +501,7 @@ func TestLacks(t *testing.T) {
 	user.Spec.When[0].As = &framework.User{Name: "jane"}
 	admitted := read("a.admitted")
 	for feature, unsupported := range map[target.Feature]string{
-		target.Warnings: "a.warned", target.Impersonation: "a.user", target.DeleteCollection: "", target.Narrowing: "",
+		target.Warnings: "a.warned", target.Impersonation: "a.user", target.Narrowing: "",
 	} {
 		t.Run(string(feature), func(t *testing.T) {
 			t.Parallel()

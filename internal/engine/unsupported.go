@@ -203,12 +203,6 @@ func featuresOf(s scenario.Scenario, sent []framework.Request) []target.Feature 
 		if request.User != nil {
 			needs = append(needs, target.Impersonation)
 		}
-		if request.Verb == framework.VerbDeleteCollection {
-			needs = append(needs, target.DeleteCollection)
-		}
-		if request.HTTP.Query.Get("labelSelector") != "" {
-			needs = append(needs, target.Selectors)
-		}
 		if request.Verb != framework.VerbGet && request.Verb != framework.VerbList {
 			needs = append(needs, target.AdmissionOf(request.Kind.GroupKind()))
 		}

@@ -9,7 +9,6 @@
 //     the same result as Kubernetes' type assertion.
 //   - [Informer], [Registration], [Controller] and [Factory] add methods with result types that
 //     client-go has since 0.36.
-//   - [IsUpgradeFailure] recognises an error whose type moved to another module in 0.36.
 //
 // # Promise
 //

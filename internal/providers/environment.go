@@ -3,118 +3,61 @@ package providers
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// Environment provides the API server of a user's Environment of controller-runtime. It is one for tests that stays
-// for several runs, with webhooks and policies that are under test. If the Environment uses an existing cluster, it
-// is as RESTConfig.
+// Environment provides the API server of a user's Environment of controller-runtime, which is started before Check. It
+// is one for tests that stays for several runs, with webhooks and policies that are under test. If the Environment uses
+// an existing cluster, it is as RESTConfig.
 type Environment struct {
-	// Environment is started if its Config is set. Otherwise Start starts it, and Close stops it. Required.
+	// Environment is the started Environment. Required.
 	Environment *envtest.Environment
 	// Transport is how the API server reaches the Hooks. The zero value tries what works.
 	Transport Transport
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
-
-	mu      sync.Mutex
-	started bool // by Start
 }
 
-// Check checks an API server that runs as RESTConfig does. Otherwise it returns nil.
-func (e *Environment) Check(ctx context.Context, scenarios []scenario.Scenario) error {
-	if e.Environment.Config == nil {
-		return nil
+// Check is that of RESTConfig.
+func (e Environment) Check(ctx context.Context, scenarios []scenario.Scenario) error {
+	server, err := e.server()
+	if err != nil {
+		return err
 	}
-	return e.server().Check(ctx, scenarios)
+	return server.Check(ctx, scenarios)
 }
 
-// Version returns "": it is not known before the API server runs.
-func (*Environment) Version(context.Context) (string, error) { return "", nil }
+// Version returns "": it is not known before the target is started.
+func (Environment) Version(context.Context) (string, error) { return "", nil }
 
-// Start starts the Environment, unless it is started, and returns its API server as a target. It returns the errors of
-// RESTConfig.Start, and the error of the Environment if it does not start.
-func (e *Environment) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
-	if options.Profile != nil {
-		return nil, target.ErrNoProfiles
-	}
-	if err := e.start(); err != nil {
-		return nil, fmt.Errorf("start the Environment of controller-runtime: %w", err)
-	}
-	server := e.server()
-	if err := server.waitReachable(ctx); err != nil {
-		return nil, err
-	}
-	opened, err := server.open(ctx, options)
+// Start returns the API server as a target. It returns the errors of RESTConfig.Start.
+func (e Environment) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
+	server, err := e.server()
 	if err != nil {
 		return nil, err
 	}
-	opened.kubeConfig, opened.underTest = e.Environment.KubeConfig, !e.existing()
-	return opened, nil
+	return server.Start(ctx, options)
 }
 
-// server returns the API server of an Environment that is started.
-func (e *Environment) server() RESTConfig {
-	server := RESTConfig{Config: e.Environment.Config, Transport: e.Transport, Progress: e.Progress}
-	if !e.existing() {
-		server.options = apiserver.Options{Kind: framework.TargetEnvtest, Disposable: true, Served: true}
+// server returns the API server.
+func (e Environment) server() (RESTConfig, error) {
+	server := RESTConfig{Config: e.Environment.Config, Transport: e.Transport, Progress: e.Progress, kubeConfig: e.Environment.KubeConfig}
+	if server.Config == nil {
+		return server, errors.New("the Environment of controller-runtime is not started: call its Start before the run, and Stop after it")
 	}
-	return server
-}
-
-// existing reports whether the Environment uses an API server that it does not start itself.
-func (e *Environment) existing() bool {
+	existing := strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") // as controller-runtime
 	if set := e.Environment.UseExistingCluster; set != nil {
-		return *set
+		existing = *set
 	}
-	return strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") // as controller-runtime
-}
-
-// start starts the Environment, unless it is started.
-func (e *Environment) start() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.Environment.Config != nil {
-		return nil
+	if !existing {
+		server.options, server.underTest = apiserver.Options{Kind: framework.TargetEnvtest, Disposable: true, Served: true}, true
 	}
-	if e.Progress != nil {
-		e.Progress("starting the Environment of controller-runtime")
-	}
-	_, err := e.Environment.Start()
-	if err == nil {
-		e.started = true
-		return nil
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; it needs kube-apiserver and etcd: %s", err, binaries.Advice(""))
-	}
-	if e.Environment.Config == nil { // Stop would uninstall before it ends the servers, and cannot
-		return errors.Join(err, e.Environment.ControlPlane.Stop())
-	}
-	return errors.Join(err, e.Environment.Stop())
-}
-
-// Close stops the Environment if Start started it.
-func (e *Environment) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.started {
-		return nil
-	}
-	e.started = false
-	if err := e.Environment.Stop(); err != nil {
-		return fmt.Errorf("stop the Environment of controller-runtime: %w", err)
-	}
-	return nil
+	return server, nil
 }

@@ -67,24 +67,32 @@ func BuildImage(ctx context.Context, options ImageOptions) (v1.Image, error) {
 	if options.Arch == "" {
 		options.Arch = runtime.GOARCH
 	}
-	_, entrypoint, title, description := options.program()
-	binary, err := compile(ctx, options)
+	built, err := imageOf(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("build image: %w", err)
 	}
+	return built, nil
+}
+
+func imageOf(ctx context.Context, options ImageOptions) (v1.Image, error) {
+	_, entrypoint, title, description := options.program()
+	binary, err := compile(ctx, options)
+	if err != nil {
+		return nil, err
+	}
 	layer, err := layerOf(binary, entrypoint)
 	if err != nil {
-		return nil, fmt.Errorf("build image: %w", err)
+		return nil, err
 	}
 	built, err := mutate.Append(empty.Image, mutate.Addendum{Layer: layer, History: v1.History{
 		Created: v1.Time{Time: epoch()}, CreatedBy: "admissiontest image",
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("build image: %w", err)
+		return nil, err
 	}
 	config, err := built.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("build image: %w", err)
+		return nil, err
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", options.Arch, v1.Time{Time: epoch()}
@@ -166,13 +174,14 @@ func layerOf(binary []byte, entrypoint string) (v1.Layer, error) {
 	var archive bytes.Buffer
 	writer := tar.NewWriter(&archive)
 	header := &tar.Header{Typeflag: tar.TypeReg, Name: entrypoint[1:], Mode: 0o555, Size: int64(len(binary)), ModTime: epoch(), Format: tar.FormatPAX}
-	if err := writer.WriteHeader(header); err != nil {
-		return nil, fmt.Errorf("write layer: %w", err)
+	err := writer.WriteHeader(header)
+	if err == nil {
+		_, err = writer.Write(binary)
 	}
-	if _, err := writer.Write(binary); err != nil {
-		return nil, fmt.Errorf("write layer: %w", err)
+	if err == nil {
+		err = writer.Close()
 	}
-	if err := writer.Close(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("write layer: %w", err)
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil })
@@ -181,41 +190,22 @@ func layerOf(binary []byte, entrypoint string) (v1.Layer, error) {
 // ImageTag returns a reference for an image that is loaded into nodes and not pushed. It has no
 // registry, and its tag is a prefix of the digest.
 func ImageTag(built v1.Image) (string, error) {
-	digest, err := built.Digest()
-	if err != nil {
-		return "", fmt.Errorf("tag image: %w", err)
-	}
 	config, err := built.ConfigFile()
-	if err != nil {
+	digest, failed := built.Digest()
+	if err = errors.Join(err, failed); err != nil {
 		return "", fmt.Errorf("tag image: %w", err)
 	}
 	return "localhost/" + config.Config.Labels["org.opencontainers.image.title"] + ":" + digest.Hex[:12], nil
 }
 
 // WriteImage writes an image in the format of `docker save`, for example for `kind load
-// image-archive` or `ctr images import`. The tag is the reference of the image. The file is
-// written atomically.
+// image-archive` or `ctr images import`. The tag is the reference of the image.
 func WriteImage(built v1.Image, tag, path string) error {
 	reference, err := name.NewTag(tag, name.WeakValidation)
 	if err != nil {
 		return fmt.Errorf("write tarball: %w: want NAME:TAG", err)
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".admissiontest-*.tar")
-	if err != nil {
-		return fmt.Errorf("write tarball: %w", err)
-	}
-	err = tarball.Write(reference, built, file)
-	if err == nil {
-		err = file.Chmod(0o644)
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
+	if err := tarball.WriteToFile(path, reference, built); err != nil {
 		return fmt.Errorf("write tarball %s: %w", path, err)
 	}
 	return nil

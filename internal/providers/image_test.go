@@ -2,11 +2,9 @@ package providers_test
 
 import (
 	"archive/tar"
-	"context"
 	"debug/elf"
 	"errors"
 	"io"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,10 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/admissiontest/admissiontest/internal/providers"
@@ -99,20 +95,6 @@ func contents(t *testing.T, built v1.Image, path string) []string {
 	}
 }
 
-func TestOtherArchitecture(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the standard library for an architecture, which can take a minute")
-	}
-	for _, arch := range []string{"amd64", "arm64"} {
-		t.Run(arch, func(t *testing.T) {
-			built := build(t, providers.ImageOptions{Arch: arch})
-			if config, err := built.ConfigFile(); err != nil || config.Architecture != arch {
-				t.Errorf("got %v and %v, want %s", config, err, arch)
-			}
-		})
-	}
-}
-
 func TestTarballAndTag(t *testing.T) {
 	built := build(t, providers.ImageOptions{})
 	tag, err := providers.ImageTag(built)
@@ -149,40 +131,6 @@ func TestTarballAndTag(t *testing.T) {
 	}
 }
 
-func TestPush(t *testing.T) {
-	server := httptest.NewServer(registry.New())
-	defer server.Close()
-	address := strings.TrimPrefix(server.URL, "http://")
-	built := build(t, providers.ImageOptions{})
-	pushed, err := providers.PushImage(t.Context(), built, address+"/team/hooks:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	digest, err := built.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := address + "/team/hooks@" + digest.String(); pushed != want {
-		t.Errorf("got %s, want %s", pushed, want)
-	}
-	for _, ref := range []string{pushed, address + "/team/hooks:v1"} {
-		parsed, err := name.ParseReference(ref)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := remote.Image(parsed); err != nil {
-			t.Errorf("pull %s: %v", ref, err)
-		}
-	}
-	for _, bad := range []string{"UPPER/x", "localhost:1/hooks:v1"} {
-		t.Run(bad, func(t *testing.T) {
-			if _, err := providers.PushImage(t.Context(), built, bad); err == nil || !strings.Contains(err.Error(), "push image") {
-				t.Errorf("push to %s: got %v", bad, err)
-			}
-		})
-	}
-}
-
 func TestNoToolchain(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := providers.BuildImage(t.Context(), providers.ImageOptions{})
@@ -201,13 +149,5 @@ func TestOtherModule(t *testing.T) {
 	_, err := providers.BuildImage(t.Context(), providers.ImageOptions{})
 	if err == nil || !strings.Contains(err.Error(), "--hook-image") {
 		t.Errorf("got %v, want an error with what to do", err)
-	}
-}
-
-func TestCancel(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := providers.BuildImage(ctx, providers.ImageOptions{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

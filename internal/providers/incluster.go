@@ -3,21 +3,19 @@ package providers
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	_ "embed"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
-	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"text/template"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,25 +39,18 @@ const RelayPrefix = "admissiontest-hooks-"
 //go:embed incluster.yaml
 var inClusterManifest string
 
-// Ports of the pod. The listeners have firstPodPort and the ports after it, in their order.
-// No port needs a privilege.
-const (
-	controlPort  = 7400
-	healthPort   = 7401
-	firstPodPort = 8443
-)
+// The listeners have firstPodPort of the pod and the ports after it, in their order. None needs a privilege.
+const firstPodPort = 8443
 
-// The limits of transport service: from the creation of the pod to an open channel, for the removal of the namespace,
-// for which the namespace controller takes some seconds, and between two reads of the state of the cluster.
+// The limits of transport service: from the creation of the pod to an open channel, and between two looks at the pod.
 const (
 	relayStartLimit = time.Minute
-	relayEndLimit   = 90 * time.Second
-	relayInterval   = 100 * time.Millisecond
+	relayInterval   = 200 * time.Millisecond
 )
 
 // inCluster is a Service and a pod that forward the calls of an API server to a Hook server of this process, which the
 // API server need not reach. The pod (internal/relay) forwards each connection unchanged, through one channel
-// (pods/portforward). TLS ends in the Hook server: the pod has no key, no access to the API and no state. See
+// (pods/exec). TLS ends in the Hook server: the pod has no key, no access to the API and no state. See
 // docs/adr/0003-hooks-inside-the-cluster.md.
 //
 // If the channel breaks, err has the reason. The channel is not opened again: what ran meanwhile says nothing.
@@ -67,11 +58,9 @@ type inCluster struct {
 	config    *rest.Config
 	run       string
 	image     string
-	sources   []netip.Prefix // that may connect to the pod; none means all
 	hooks     *hook.Server
 	listeners []hook.Listener
 	namespace string
-	token     string
 	clusterIP string
 
 	core    corev1client.CoreV1Interface
@@ -89,13 +78,9 @@ func newInCluster(config *rest.Config, run, image string, hooks *hook.Server) (*
 	limited := apiserver.Limited(config)
 	limited.QPS = -1 // the API server has its own limits (API Priority and Fairness)
 	limited.WarningHandler = rest.NoWarnings{}
-	random := make([]byte, relay.TokenSize/2)
-	_, err := rand.Read(random)
-	s := &inCluster{config: config, run: run, image: image, hooks: hooks, namespace: RelayPrefix + run, token: hex.EncodeToString(random), end: func() {}}
-	if err == nil {
-		s.core, err = corev1client.NewForConfig(limited)
-	}
-	if err == nil {
+	s := &inCluster{config: config, run: run, image: image, hooks: hooks, namespace: RelayPrefix + run, end: func() {}}
+	var err error
+	if s.core, err = corev1client.NewForConfig(limited); err == nil {
 		s.dynamic, err = dynamic.NewForConfig(limited)
 	}
 	if err == nil {
@@ -114,7 +99,7 @@ func (s *inCluster) start(ctx context.Context) error {
 	err := s.checkRights(ctx)
 	if err == nil {
 		if err = s.open(ctx); err != nil {
-			err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
+			err = errors.Join(err, s.remove(context.WithoutCancel(ctx)))
 		}
 	}
 	if err != nil {
@@ -132,12 +117,9 @@ func (s *inCluster) open(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, relayStartLimit)
 	defer cancel()
-	if err := s.await(limited); err != nil {
-		return err
-	}
-	channel, err := s.dial(limited)
+	channel, err := s.await(limited)
 	if err != nil {
-		return fmt.Errorf("open the channel to the pod: %w", err)
+		return err
 	}
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.end = end
@@ -156,22 +138,17 @@ func (s *inCluster) open(ctx context.Context) error {
 // answer reviews, the rights are assumed to be there.
 func (s *inCluster) checkRights(ctx context.Context) error {
 	needed := []apiserver.Right{
-		{Verb: "create", Resource: "namespaces"}, {Verb: "get", Resource: "namespaces"}, {Verb: "delete", Resource: "namespaces"},
-		{Verb: "create", Resource: "serviceaccounts"}, {Verb: "create", Resource: "secrets"}, {Verb: "create", Resource: "services"},
-		{Verb: "create", Resource: "pods"}, {Verb: "get", Resource: "pods"}, {Verb: "create", Resource: "pods", Subresource: "portforward"},
+		{Verb: "get", Resource: "pods"}, {Verb: "get", Resource: "pods", Subresource: "exec"}, {Verb: "create", Resource: "pods", Subresource: "exec"},
 	}
-	if len(s.sources) > 0 {
-		needed = append(needed, apiserver.Right{Verb: "create", Group: "networking.k8s.io", Resource: "networkpolicies"})
+	objects, err := s.objects()
+	for _, object := range objects {
+		of, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+		needed = append(needed, apiserver.Right{Verb: "create", Group: of.Group, Resource: of.Resource})
 	}
-	missing, err := apiserver.MissingRights(ctx, s.config, needed)
-	if err != nil || len(missing) == 0 {
+	if err != nil {
 		return err
 	}
-	names := make([]string, len(missing))
-	for i, right := range missing {
-		names[i] = right.String()
-	}
-	return fmt.Errorf("rights are missing: %s; nothing was created", strings.Join(names, ", "))
+	return apiserver.RequireRights(ctx, s.config, needed)
 }
 
 // servicePort is a port of the Service for a listener of the Hook server.
@@ -200,8 +177,7 @@ func (s *inCluster) objects() ([]*unstructured.Unstructured, error) {
 	}
 	var text bytes.Buffer
 	if err := parsed.Execute(&text, map[string]any{
-		"Namespace": s.namespace, "Run": s.run, "Image": s.image, "Token": s.token, "Sources": s.sources,
-		"Ports": s.ports(), "ControlPort": controlPort, "HealthPort": healthPort,
+		"Namespace": s.namespace, "Run": s.run, "Image": s.image, "Ports": s.ports(),
 	}); err != nil {
 		return nil, err
 	}
@@ -245,54 +221,53 @@ func (s *inCluster) create(ctx context.Context) error {
 	return nil
 }
 
-// await waits until the pod is ready. The error says why it is not.
-func (s *inCluster) await(ctx context.Context) error {
+// await waits until the pod is ready and the relay in it answers, and returns the channel. The error says what is missing.
+func (s *inCluster) await(ctx context.Context) (channel io.ReadWriteCloser, err error) {
 	reason := "it is not ready"
-	err := wait.PollUntilContextCancel(ctx, relayInterval, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, relayInterval, true, func(ctx context.Context) (bool, error) {
 		pod, err := s.core.Pods(s.namespace).Get(ctx, "hooks", metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				return true, nil
+		if slices.ContainsFunc(pod.Status.Conditions, func(one corev1.PodCondition) bool {
+			return one.Type == corev1.PodReady && one.Status == corev1.ConditionTrue
+		}) {
+			if channel, err = s.dial(ctx); err != nil {
+				reason = "open the channel: " + err.Error()
 			}
+			return err == nil, nil
 		}
-		found, final := obstacle(pod)
-		if found != "" {
+		if found := obstacle(pod); found != "" {
 			reason = found
 		}
-		if final {
-			return false, errors.New(reason)
+		if pod.Status.Phase == corev1.PodFailed {
+			return false, fmt.Errorf("the pod failed: %s", reason)
 		}
 		return false, nil
 	})
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("wait for the pod: %s (%w)", reason, context.Cause(ctx))
+		err = fmt.Errorf("wait for the pod: %s (%w)", reason, context.Cause(ctx))
 	}
-	return err
+	return channel, err
 }
 
-// obstacle returns why a pod does not work, or "". One that is not final can disappear.
-func obstacle(pod *corev1.Pod) (reason string, final bool) {
+// obstacle returns what the status of a pod says about why it does not work, or "".
+func obstacle(pod *corev1.Pod) string {
+	reasons := []string{pod.Status.Message}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			reason = "pod hooks cannot be scheduled: " + condition.Message
+		if condition.Type == corev1.PodScheduled {
+			reasons = append(reasons, condition.Message)
 		}
 	}
 	for _, container := range pod.Status.ContainerStatuses {
 		if waiting := container.State.Waiting; waiting != nil && waiting.Message != "" {
-			final = waiting.Reason == "ErrImageNeverPull" || waiting.Reason == "InvalidImageName"
-			reason = fmt.Sprintf("pod hooks cannot start image %s: %s: %s", container.Image, waiting.Reason, waiting.Message)
+			reasons = append(reasons, fmt.Sprintf("image %s: %s: %s", container.Image, waiting.Reason, waiting.Message))
 		}
 		if ended := container.State.Terminated; ended != nil { // the message is the end of its log
-			reason = fmt.Sprintf("pod hooks ended with exit code %d: %s %s", ended.ExitCode, ended.Reason, ended.Message)
+			reasons = append(reasons, fmt.Sprintf("exit code %d: %s", ended.ExitCode, ended.Message))
 		}
 	}
-	if pod.Status.Phase == corev1.PodFailed {
-		return strings.TrimSpace(fmt.Sprintf("pod hooks failed: %s %s %s", pod.Status.Reason, pod.Status.Message, reason)), true
-	}
-	return reason, final
+	return strings.Join(slices.DeleteFunc(reasons, func(one string) bool { return one == "" }), "; ")
 }
 
 // host returns the DNS name of the Service, for which the certificates of the Hook server are
@@ -341,32 +316,15 @@ func (s *inCluster) err() error {
 	return s.lost
 }
 
-// close closes the channel, removes the namespace and waits until it is gone. The Hook server
-// stays open.
-func (s *inCluster) close(ctx context.Context) error {
+// close closes the channel. The Hook server stays open, and the end of the run removes the namespace.
+func (s *inCluster) close() {
 	s.end()
 	s.serving.Wait()
-	limited, cancel := context.WithTimeout(ctx, relayEndLimit)
-	defer cancel()
-	err := wait.PollUntilContextCancel(limited, relayInterval, true, func(ctx context.Context) (bool, error) {
-		found, err := s.core.Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err), err == nil && found.Labels[apiserver.RunLabel] != s.run:
-			return true, nil
-		case err != nil || found.DeletionTimestamp != nil:
-			return false, err
-		}
-		err = s.core.Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(found.UID))})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			err = nil
-		}
-		return false, err
-	})
-	switch {
-	case err != nil && limited.Err() != nil && ctx.Err() == nil:
-		return fmt.Errorf("remove hooks from the cluster: namespace %s is still there after %s: an object in it has a finalizer, or the namespace controller does not work; `admissiontest cleanup --run %s` removes it later", s.namespace, relayEndLimit, s.run)
-	case err != nil:
-		return fmt.Errorf("remove hooks from the cluster: %w", err)
-	}
-	return nil
+}
+
+// remove closes the channel and removes the namespace, before there is a target that does it.
+func (s *inCluster) remove(ctx context.Context) error {
+	s.close()
+	_, err := apiserver.Cleanup(ctx, s.config, apiserver.CleanupOptions{Run: s.run})
+	return err
 }

@@ -1,28 +1,31 @@
 package providers
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/httpstream"
-	constants "k8s.io/apimachinery/pkg/util/portforward"
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
+	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -67,7 +70,6 @@ func object[T any](t *testing.T, s *inCluster, kind string) *T {
 func TestObjects(t *testing.T) {
 	config := testserver.Config(t)
 	s := through(t, config)
-	s.sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
 	if err := s.create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +93,8 @@ func TestRightsOfService(t *testing.T) {
 	stranger := rest.CopyConfig(testserver.Config(t))
 	stranger.Impersonate = rest.ImpersonationConfig{UserName: "stranger"}
 	s := through(t, stranger)
-	s.sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
 	err := s.start(t.Context())
-	for _, part := range []string{"create namespaces, ", "create pods/portforward, ", "create networkpolicies.networking.k8s.io; nothing was created"} {
+	for _, part := range []string{"create namespaces, ", "create pods/exec, ", "create services; nothing was created"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("got %v, want %q in it", err, part)
 		}
@@ -104,32 +105,11 @@ func TestRightsOfService(t *testing.T) {
 	}
 }
 
-// A NetworkPolicy admits the sources alone.
-func TestNetworkPolicy(t *testing.T) {
-	s := through(t, &rest.Config{})
-	if got := object[networkingv1.NetworkPolicy](t, s, "NetworkPolicy"); got != nil {
-		t.Errorf("without sources: got %v, want no NetworkPolicy", got)
-	}
-	s.sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/64")}
-	made := object[networkingv1.NetworkPolicy](t, s, "NetworkPolicy")
-	var blocks []string
-	for _, peer := range made.Spec.Ingress[0].From {
-		blocks = append(blocks, peer.IPBlock.CIDR)
-	}
-	if !slices.Equal(blocks, []string{"10.0.0.1/32", "fd00::/64"}) || made.Spec.PodSelector.MatchLabels[apiserver.RunLabel] != "r1" {
-		t.Errorf("got %v for %v, want the sources and the pod", blocks, made.Spec.PodSelector)
-	}
-	if health := made.Spec.Ingress[1]; len(health.From) > 0 || len(health.Ports) != 1 || health.Ports[0].Port.IntValue() != healthPort {
-		t.Errorf("got %v, want only the port for probes open for all", health)
-	}
-}
-
 // Each Fault of the connection has its own port.
 func TestClientConfig(t *testing.T) {
 	s := through(t, &rest.Config{})
 	ports := map[int64]bool{}
 	exposed := object[corev1.Service](t, s, "Service").Spec.Ports
-	args := object[corev1.Pod](t, s, "Pod").Spec.Containers[0].Args
 	for i, listener := range s.listeners {
 		endpoint, err := s.hooks.Register(hook.Hook{
 			Owner: "o", Configuration: "c", Webhook: "w" + string(listener.Fault), Phase: framework.Mutating,
@@ -151,8 +131,8 @@ func TestClientConfig(t *testing.T) {
 			t.Errorf("fault %q has port %d, the Service %d", listener.Fault, port, exposed[i].Port)
 		}
 		ports[port] = true
-		if slices.Contains(args, ":"+exposed[i].TargetPort.String()) == (listener.Fault == hook.Refused) {
-			t.Errorf("fault %q: the relay listens at %v", listener.Fault, args)
+		if s.ports()[i].Listens == (listener.Fault == hook.Refused) {
+			t.Errorf("fault %q: the relay listens: %v", listener.Fault, s.ports()[i])
 		}
 		connection, err := s.dialHooks(t.Context(), exposed[i].TargetPort.IntValue())
 		if (err != nil) != (listener.Fault == hook.Refused) {
@@ -173,16 +153,14 @@ func TestPodIsHarmless(t *testing.T) {
 	whole := object[corev1.Pod](t, s, "Pod")
 	pod, container := whole.Spec, whole.Spec.Containers[0]
 	for what, good := range map[string]bool{
-		"no token of the API":      !*pod.AutomountServiceAccountToken,
-		"not root":                 *pod.SecurityContext.RunAsNonRoot && *pod.SecurityContext.RunAsUser == 65532,
-		"seccomp":                  pod.SecurityContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
-		"nothing of the host":      !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
-		"read-only root":           *container.SecurityContext.ReadOnlyRootFilesystem,
-		"no escalation":            !*container.SecurityContext.AllowPrivilegeEscalation,
-		"no capability":            slices.Equal(container.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}),
-		"a probe":                  container.ReadinessProbe != nil,
-		"the program":              slices.Equal(container.Command, []string{entrypointOfRelay}),
-		"no token in the manifest": !strings.Contains(fmt.Sprint(whole), s.token),
+		"no token of the API": !*pod.AutomountServiceAccountToken,
+		"not root":            *pod.SecurityContext.RunAsNonRoot && *pod.SecurityContext.RunAsUser == 65532,
+		"seccomp":             pod.SecurityContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+		"nothing of the host": !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
+		"read-only root":      *container.SecurityContext.ReadOnlyRootFilesystem,
+		"no escalation":       !*container.SecurityContext.AllowPrivilegeEscalation,
+		"no capability":       slices.Equal(container.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}),
+		"the program":         slices.Equal(container.Command, []string{entrypointOfRelay}),
 	} {
 		if !good {
 			t.Errorf("the pod lacks: %s", what)
@@ -191,64 +169,86 @@ func TestPodIsHarmless(t *testing.T) {
 }
 
 func TestObstacles(t *testing.T) {
-	waiting := func(reason, message string) corev1.PodStatus {
-		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			Image: "example.com/hooks:v1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
-		}}}
-	}
-	unschedulable := corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}}
-	ended := corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, Reason: "Error", Message: "listen: in use"}},
-	}}}
-	tests := map[string]struct {
-		status corev1.PodStatus
-		says   []string // none: no obstacle
-		final  bool
-	}{
-		"nothing known":  {corev1.PodStatus{}, nil, false},
-		"being created":  {waiting("ContainerCreating", ""), nil, false},
-		"not scheduled":  {unschedulable, []string{"cannot be scheduled", "Insufficient cpu"}, false},
-		"pull":           {waiting("ErrImagePull", "manifest unknown"), []string{"example.com/hooks:v1", "cannot start", "manifest unknown"}, false},
-		"never":          {waiting("ErrImageNeverPull", "not present"), []string{"cannot start", "not present"}, true},
-		"bad name":       {waiting("InvalidImageName", "bad"), []string{"InvalidImageName"}, true},
-		"no such secret": {waiting("CreateContainerConfigError", "secret"), []string{"cannot start"}, false},
-		"ended":          {ended, []string{"failed", "exit code 7", "listen: in use"}, true},
-		"evicted":        {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "disk"}, []string{"Evicted", "disk"}, true},
-		"ready soon":     {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}, nil, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, final := obstacle(&corev1.Pod{Status: test.status})
-			if (got == "") != (test.says == nil) || final != test.final {
-				t.Errorf("got %q, final %t", got, final)
-			}
-			for _, part := range test.says {
-				if !strings.Contains(got, part) {
-					t.Errorf("got %q, want %q in it", got, part)
-				}
+	waiting := corev1.ContainerStatus{Image: "example.com/hooks:v1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "manifest unknown"}}}
+	ended := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, Reason: "Error", Message: "listen: in use"}}}
+	for want, status := range map[string]corev1.PodStatus{
+		"":                                     {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}},
+		"3 Insufficient cpu":                   {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "3 Insufficient cpu"}}},
+		"exit code 7: listen: in use":          {Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{ended}},
+		"evicted; exit code 7: listen: in use": {Message: "evicted", ContainerStatuses: []corev1.ContainerStatus{ended}},
+		"image example.com/hooks:v1: ErrImagePull: manifest unknown": {ContainerStatuses: []corev1.ContainerStatus{waiting}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			if got := obstacle(&corev1.Pod{Status: status}); got != want {
+				t.Errorf("got %q, want %q", got, want)
 			}
 		})
 	}
 }
 
-// If a websocket is refused, SPDY is tried.
-func TestFallsBackToSPDY(t *testing.T) {
-	var asked []string
+// served is an API server whose pod runs a Relay for each exec.
+func served(t *testing.T, addresses ...string) *rest.Config {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Method+" "+r.URL.Path)
-		w.WriteHeader(http.StatusForbidden)
+		protocol := wsstream.ChannelProtocolConfig{Binary: true, Channels: []wsstream.ChannelType{wsstream.ReadChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.IgnoreChannel}}
+		connection := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{"v5.channel.k8s.io": protocol})
+		_, streams, err := connection.Open(w, r)
+		if err != nil || r.URL.Path != "/api/v1/namespaces/admissiontest-hooks-r1/pods/hooks/exec" || !slices.Equal(r.URL.Query()["command"][:2], []string{entrypointOfRelay, ":8443"}) {
+			t.Errorf("got %v for %s", err, r.URL)
+			return
+		}
+		defer connection.Close()
+		listening, err := relay.Listen(addresses...)
+		if err == nil {
+			err = listening.Run(r.Context(), struct {
+				io.Reader
+				io.WriteCloser
+			}{streams[0], streams[1]})
+		}
+		_, _ = fmt.Fprint(streams[2], err)
+		_, _ = fmt.Fprint(streams[3], `{"status": "Failure", "message": "it ended"}`)
 	}))
-	defer server.Close()
-	if _, err := through(t, &rest.Config{Host: server.URL}).dial(t.Context()); err == nil {
-		t.Error("a refusal is a connection")
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// The channel is stdin and stdout of the relay. The error has its stderr.
+func TestDial(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	const path = "/api/v1/namespaces/admissiontest-hooks-r1/pods/hooks/portforward"
-	if diff := cmp.Diff([]string{"GET " + path, "POST " + path}, asked); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
+	address := listener.Addr().String()
+	if _, err := through(t, served(t, address)).dial(t.Context()); err == nil || !strings.Contains(err.Error(), "it ended") || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("got %v, want why the relay ended", err)
+	}
+	listener.Close()
+	s := through(t, served(t, address))
+	opened, err := s.dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() {
+		served <- relay.Serve(ctx, opened, func(ctx context.Context, _ int) (*net.TCPConn, error) { return s.dialHooks(ctx, firstPodPort) })
+	}()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the certificate is for another name
+	defer client.CloseIdleConnections()
+	for range 3 {
+		response, err := client.Post("https://"+address, "application/json", bytes.NewReader(make([]byte, 1<<20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	end()
+	if err := <-served; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 
-// A node that answers the request for a port with a redirect does not get the credentials
+// A node that answers the request for a program with a redirect does not get the credentials
 // sent elsewhere.
 func TestDialersFollowNoRedirect(t *testing.T) {
 	asked, elsewhere := 0, 0
@@ -259,19 +259,8 @@ func TestDialersFollowNoRedirect(t *testing.T) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	}))
 	defer server.Close()
-	newer, older, err := through(t, &rest.Config{Host: server.URL, BearerToken: "token-of-the-operator"}).dialers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, dialer := range map[string]httpstream.Dialer{"websocket": newer, "SPDY": older} {
-		t.Run(name, func(t *testing.T) {
-			asked = 0
-			if _, _, err := dialer.Dial(constants.PortForwardV1Name); err == nil {
-				t.Error("a redirect is a connection")
-			}
-			if asked != 1 || elsewhere != 0 {
-				t.Errorf("%d requests to the API server, %d elsewhere; want 1 and none", asked, elsewhere)
-			}
-		})
+	_, err := through(t, &rest.Config{Host: server.URL, BearerToken: "token-of-the-operator"}).dial(t.Context())
+	if err == nil || asked != 1 || elsewhere != 0 {
+		t.Errorf("got %v, %d requests to the API server, %d elsewhere; want an error, 1 and none", err, asked, elsewhere)
 	}
 }

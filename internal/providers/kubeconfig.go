@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
@@ -51,14 +49,11 @@ type Kubeconfig struct {
 // scenarios need. Nothing is created. It returns the errors of Connect and
 // apiserver.ErrRightsMissing.
 func (k Kubeconfig) Check(ctx context.Context, scenarios []scenario.Scenario) error {
-	config, err := k.Connect(ctx)
-	if err != nil {
-		return err
+	server, err := k.server()
+	if err == nil {
+		err = k.of(server.Check(ctx, scenarios))
 	}
-	if err := (RESTConfig{Config: config}).checkRights(ctx, scenarios); err != nil {
-		return fmt.Errorf("use %s: %w", k, err)
-	}
-	return nil
+	return err
 }
 
 // Version returns "": the API server is running, and its version is known after Start.
@@ -70,21 +65,20 @@ func (k Kubeconfig) Start(ctx context.Context, options target.StartOptions) (tar
 	if options.Profile != nil {
 		return nil, target.ErrNoProfiles
 	}
-	config, err := k.Connect(ctx)
+	server, err := k.server()
 	if err != nil {
 		return nil, err
 	}
-	content, served, err := k.content()
+	opened, err := server.Start(ctx, options)
+	return opened, k.of(err)
+}
+
+// of returns an error with the kubeconfig in it.
+func (k Kubeconfig) of(err error) error {
 	if err != nil {
-		return nil, err
+		err = fmt.Errorf("use %s: %w", k, err)
 	}
-	known := apiserver.Options{Disposable: served || k.Disposable, Served: served, Outlives: k.Disposable}
-	opened, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress, options: known}.open(ctx, options)
-	if err != nil {
-		return nil, fmt.Errorf("use %s: %w", k, err)
-	}
-	opened.kubeConfig = content
-	return opened, nil
+	return err
 }
 
 // servedMark is the extension of the cluster in a kubeconfig that "admissiontest serve" prints.
@@ -102,50 +96,42 @@ func MarkServed(kubeconfig []byte) ([]byte, error) {
 	return clientcmd.Write(*loaded)
 }
 
-// content returns the content of a kubeconfig file with the chosen context only, and whether its API server
-// is one of "admissiontest serve". Files that it names have absolute paths.
-func (k Kubeconfig) content() (content []byte, served bool, err error) {
+// server reads the kubeconfig, and returns its API server. Every error is an ErrKubeconfig.
+func (k Kubeconfig) server() (RESTConfig, error) {
+	server := RESTConfig{Transport: k.Transport, Progress: k.Progress, firstResponse: k.firstResponse}
 	loaded, err := k.load()
 	if err == nil {
-		err = api.MinifyConfig(loaded)
+		server.Config, err = clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
 	}
 	if err == nil {
-		content, err = clientcmd.Write(*loaded)
+		server.kubeConfig, err = clientcmd.Write(*loaded)
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read %s: %w: %w", k, ErrKubeconfig, err)
+		return server, fmt.Errorf("read %s: %w: %w", k, ErrKubeconfig, err)
 	}
+	served := false
 	for _, cluster := range loaded.Clusters { // the only one
 		_, served = cluster.Extensions[servedMark]
 	}
-	return content, served, nil
+	server.options = apiserver.Options{Disposable: served || k.Disposable, Served: served, Outlives: k.Disposable}
+	return server, nil
 }
 
 // Connect reads the kubeconfig and waits for the first response of its API server. The
 // errors come from Config, and ErrUnreachable if it does not respond within
 // FirstResponse.
 func (k Kubeconfig) Connect(ctx context.Context) (*rest.Config, error) {
-	config, err := k.Config()
+	server, err := k.server()
 	if err != nil {
 		return nil, err
 	}
-	if err := (RESTConfig{Config: config, firstResponse: k.firstResponse}).waitReachable(ctx); err != nil {
-		return nil, fmt.Errorf("use %s: %w", k, err)
-	}
-	return config, nil
+	return server.Config, k.of(server.waitReachable(ctx))
 }
 
 // Config reads the kubeconfig. It sends no request. Every error is an ErrKubeconfig.
 func (k Kubeconfig) Config() (*rest.Config, error) {
-	loaded, err := k.load()
-	var config *rest.Config
-	if err == nil {
-		config, err = clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w: %w", k, ErrKubeconfig, err)
-	}
-	return config, nil
+	server, err := k.server()
+	return server.Config, err
 }
 
 // String returns "kubeconfig FILE, context C", or says that it is the ServiceAccount of this pod.
@@ -168,7 +154,7 @@ func (k Kubeconfig) files() []string {
 	return clientcmd.NewDefaultClientConfigLoadingRules().Precedence
 }
 
-// load reads the files that exist and merges them. The current context is the chosen one, which can be used.
+// load reads the files that exist and merges them. Only the chosen context is left, which can be used.
 func (k Kubeconfig) load() (*api.Config, error) {
 	loaded, err := k.merge()
 	if err != nil {
@@ -231,35 +217,28 @@ func ofPod() (*api.Config, error) {
 	}, nil
 }
 
-// choose checks that the current context exists, and that the files that it names can be read.
+// choose leaves only the current context, and checks that the files that it names can be read.
 func choose(loaded *api.Config) error {
-	name := loaded.CurrentContext
-	if chosen := loaded.Contexts[name]; chosen != nil {
-		cluster, user := loaded.Clusters[chosen.Cluster], loaded.AuthInfos[chosen.AuthInfo]
-		if cluster == nil {
-			return fmt.Errorf("its context %q has the cluster %q, which is not in it", name, chosen.Cluster)
-		}
-		named := []string{cluster.CertificateAuthority}
-		if user != nil {
-			named = append(named, user.ClientCertificate, user.ClientKey, user.TokenFile)
-		}
-		for _, file := range named {
-			if file == "" {
-				continue
-			}
-			if _, err := userfile.Read(file); err != nil {
-				return fmt.Errorf("its context %q names a file that cannot be used: %w", name, err)
-			}
-		}
-		return nil
+	if loaded.CurrentContext == "" {
+		return errors.New("it has no current-context, and --context is not given")
 	}
-	names := slices.Sorted(maps.Keys(loaded.Contexts))
-	there := "it has no contexts"
-	if len(names) > 0 {
-		there = "it has the contexts " + strings.Join(names, ", ")
+	if err := api.MinifyConfig(loaded); err != nil { // it names the context or cluster that is missing
+		return err
 	}
-	if name == "" {
-		return fmt.Errorf("it has no current-context, and --context is not given; %s", there)
+	var named []string
+	for _, cluster := range loaded.Clusters {
+		named = append(named, cluster.CertificateAuthority)
 	}
-	return fmt.Errorf("it has no context %q%s; %s", name, suggest.DidYouMean(name, names), there)
+	for _, user := range loaded.AuthInfos {
+		named = append(named, user.ClientCertificate, user.ClientKey, user.TokenFile)
+	}
+	for _, file := range named {
+		if file == "" {
+			continue
+		}
+		if _, err := userfile.Read(file); err != nil {
+			return fmt.Errorf("its context %q names a file that cannot be used: %w", loaded.CurrentContext, err)
+		}
+	}
+	return nil
 }

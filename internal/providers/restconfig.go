@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ type RESTConfig struct {
 
 	// options has what else is known of the API server.
 	options apiserver.Options
+	// kubeConfig is as in target.Optional, and underTest as in clusterTarget.
+	kubeConfig []byte
+	underTest  bool
 	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
 	firstResponse time.Duration
 }
@@ -73,7 +77,7 @@ func needs(scenarios []scenario.Scenario) []apiserver.Need {
 		if slices.ContainsFunc(s.Spec.Needs, capability) || s.Spec.Server != nil || s.Spec.Isolation == scenario.IsolationNone {
 			continue
 		}
-		all = append(all, apiserver.Need{Who: s.Metadata.Name, Requests: execution.Of(s), Grants: s.IsPolicyTest(), Metrics: execution.NeedsMetrics(s)})
+		all = append(all, apiserver.Need{Who: s.Metadata.Name, Requests: execution.Of(s), Metrics: execution.NeedsMetrics(s)})
 	}
 	return all
 }
@@ -84,25 +88,29 @@ func (RESTConfig) Version(context.Context) (string, error) { return "", nil }
 // Start returns the API server as a target. The error is an ErrUnreachable if it does not
 // respond within FirstResponse, and an ErrWebhookUnreachable if it cannot call a Hook.
 func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
-	if options.Profile != nil {
-		return nil, target.ErrNoProfiles
-	}
-	if err := r.waitReachable(ctx); err != nil {
-		return nil, err
-	}
-	opened, err := r.open(ctx, options)
+	opened, err := r.start(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	return opened, nil
 }
 
-// open returns the target of an API server that responds.
-func (r RESTConfig) open(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
+func (r RESTConfig) start(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
+	if options.Profile != nil {
+		return nil, target.ErrNoProfiles
+	}
+	if err := r.waitReachable(ctx); err != nil {
+		return nil, err
+	}
 	all := r.options
 	all.Config, all.Progress = r.Config, r.Progress
 	all.Endpoints, all.Foreign, all.Patience = options.Endpoints, options.AllowForeign, options.Patience
-	return connection{Options: all, transport: r.Transport, cluster: LocalKind(ctx, r.Config)}.open(ctx)
+	opened, err := connection{Options: all, transport: r.Transport, cluster: LocalKind(ctx, r.Config)}.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened.kubeConfig, opened.underTest = r.kubeConfig, r.underTest
+	return opened, nil
 }
 
 // waitReachable waits for any response, so that later requests can have longer limits.
@@ -110,11 +118,7 @@ func (r RESTConfig) waitReachable(ctx context.Context) error {
 	if r.Config == nil {
 		return errors.New("use API server: RESTConfig.Config is nil: set it")
 	}
-	limit := r.firstResponse
-	if limit == 0 {
-		limit = FirstResponse
-	}
-	err := apiserver.WaitForResponse(ctx, r.Config, limit)
+	err := apiserver.WaitForResponse(ctx, r.Config, cmp.Or(r.firstResponse, FirstResponse))
 	if err == nil || !errors.Is(err, framework.ErrNoResponse) {
 		return err
 	}

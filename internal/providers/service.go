@@ -28,7 +28,6 @@ func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())
 	}
-	through.sources = c.transport.HookSources
 	c.Progress("starting the relay pod in namespace " + through.namespace)
 	if err := through.start(ctx); err != nil {
 		return nil, errors.Join(err, hooks.Close())
@@ -38,11 +37,12 @@ func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
 	options.Transport, options.ClientConfig, options.HooksErr, options.HookAddress = framework.TransportService, through.clientConfig, through.err, through.hookAddress()
 	opened, err := apiserver.New(ctx, options)
 	if err != nil {
-		return nil, errors.Join(err, through.close(context.WithoutCancel(ctx)), hooks.Close())
+		return nil, errors.Join(err, through.remove(context.WithoutCancel(ctx)), hooks.Close())
 	}
-	return &clusterTarget{Target: opened, closers: []func(context.Context) error{
-		through.close, func(context.Context) error { return hooks.Close() },
-	}}, nil
+	return &clusterTarget{Target: opened, closers: []func(context.Context) error{func(context.Context) error {
+		through.close()
+		return hooks.Close()
+	}}}, nil
 }
 
 // image returns the image of the relay. If none is given, it builds one and loads it

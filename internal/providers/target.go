@@ -48,8 +48,10 @@ func (t *clusterTarget) Optional() target.Optional {
 }
 
 // Alive returns an error if the API server does not respond. See target.Target.
-func (t *clusterTarget) Alive(ctx context.Context) error {
-	err := t.Target.Alive(ctx)
+func (t *clusterTarget) Alive(ctx context.Context) error { return t.explain(t.Target.Alive(ctx)) }
+
+// explain adds to an error why a server on this machine ended.
+func (t *clusterTarget) explain(err error) error {
 	if t.server != nil {
 		return t.server.Explain(err)
 	}
@@ -67,7 +69,8 @@ func (t *clusterTarget) strangers() hook.Strangers {
 // gone.
 func (t *clusterTarget) Close(ctx context.Context) error {
 	var closed error
-	err := target.WhileAnswers(ctx, t.Alive, func(ctx context.Context) error {
+	answers := func(ctx context.Context) error { return t.explain(t.Answers(ctx)) }
+	err := target.WhileAnswers(ctx, answers, func(ctx context.Context) error { // which ends the channel to a relay, too
 		closed = t.Target.Close(ctx)
 		return closed
 	})

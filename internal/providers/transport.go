@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // TransportAuto uses url if the API server can call this machine, and service otherwise.
@@ -38,21 +38,10 @@ type Transport struct {
 	// able to pull it. Empty builds the image and loads it into the nodes of a kind cluster
 	// on this machine; for any other cluster it is an ErrImageNeeded.
 	HookImage string
-	// HookSources are the addresses from which the API server connects to pods, as CIDR. If
-	// there are any, a NetworkPolicy lets nothing else connect to the pod of transport service.
-	HookSources []netip.Prefix
-	// HookAddress is the HOST or HOST:PORT by which the API server calls this process with
-	// transport url. If HOST is not an address of this machine, the Hooks listen on all
-	// addresses. The ports for Faults of the connection are always chosen freely. Empty
-	// tries the addresses of this machine.
-	HookAddress string
 }
 
-// The limits of finding an address: the first time, and when nothing else worked.
-const (
-	probeLimit = 5 * time.Second
-	retryLimit = 15 * time.Second
-)
+// probeLimit limits finding an address.
+const probeLimit = 5 * time.Second
 
 // connection is an API server that is about to become a target.
 type connection struct {
@@ -83,10 +72,10 @@ func (c connection) open(ctx context.Context) (*clusterTarget, error) {
 	}
 }
 
-// auto tries url, then service, then url with a longer limit.
+// auto tries url, and then service.
 func (c connection) auto(ctx context.Context) (*clusterTarget, error) {
 	opened, unreachable := c.byURL(ctx, probeLimit)
-	if unreachable == nil || !errors.Is(unreachable, ErrWebhookUnreachable) || c.transport.HookAddress != "" {
+	if unreachable == nil || !errors.Is(unreachable, ErrWebhookUnreachable) {
 		return opened, unreachable
 	}
 	c.Progress("the API server cannot call this machine: using a Service in the cluster")
@@ -94,26 +83,18 @@ func (c connection) auto(ctx context.Context) (*clusterTarget, error) {
 	if err == nil || ctx.Err() != nil {
 		return opened, err
 	}
-	c.Progress("transport service does not work, trying url again: " + report.FirstLine(err.Error()))
-	if opened, retried := c.byURL(ctx, max(retryLimit, c.Patience)); retried == nil {
-		return opened, nil
-	}
 	return nil, fmt.Errorf("%w; and transport service: %w", unreachable, err)
 }
 
 // byURL serves the Hooks at an address of this machine that the API server can call. The
 // error is an ErrWebhookUnreachable if there is none.
 func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTarget, error) {
-	candidates, err := c.candidates(ctx)
-	if err != nil {
-		return nil, err
-	}
 	c.Progress("finding an address of this machine that the API server can call")
-	hooks, chosen, err := c.listen(ctx, candidates, limit)
+	hooks, err := c.listen(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
-	c.Progress("webhooks by url, at " + chosen.String())
+	c.Progress("webhooks by url, at " + hooks.Address().Host)
 	options := c.options(hooks)
 	options.Transport = framework.TransportURL
 	opened, err := apiserver.New(ctx, options)
@@ -130,39 +111,36 @@ func (c connection) options(hooks *hook.Server) apiserver.Options {
 	return options
 }
 
-// listen starts a Hook server at each candidate and keeps the first one that the API
+// listen starts a Hook server at each address of this machine and keeps the first one that the API
 // server can call.
-func (c connection) listen(ctx context.Context, candidates []candidate, limit time.Duration) (*hook.Server, candidate, error) {
+func (c connection) listen(ctx context.Context, limit time.Duration) (*hook.Server, error) {
 	var servers []*hook.Server
-	var listening []candidate
 	var tried []string
-	for _, one := range candidates {
-		server, err := hook.Start(context.WithoutCancel(ctx), hook.Options{Address: one.listen, AdvertiseHost: one.advertise})
+	for _, address := range candidates() {
+		server, err := hook.Start(context.WithoutCancel(ctx), hook.Options{Address: net.JoinHostPort(address.String(), "0")})
 		if err != nil {
-			tried = append(tried, fmt.Sprintf("%s: %v", one, err))
+			tried = append(tried, err.Error())
 			continue
 		}
-		servers, listening = append(servers, server), append(listening, one)
-		tried = append(tried, one.String())
+		servers, tried = append(servers, server), append(tried, address.String())
 	}
 	reached, err := apiserver.CanCall(ctx, apiserver.Options{Config: c.Config, Run: c.Run, Progress: c.Progress}, servers, limit)
-	var kept *hook.Server
-	var chosen candidate
+	kept := slices.Index(reached, true)
+	errs := []error{err}
 	for i, server := range servers {
-		if kept == nil && err == nil && reached[i] {
-			kept, chosen = server, listening[i]
-			continue
+		if i != kept {
+			errs = append(errs, server.Close())
 		}
-		err = errors.Join(err, server.Close())
 	}
+	err = errors.Join(errs...)
 	switch {
-	case err != nil && kept != nil:
-		return nil, chosen, errors.Join(err, kept.Close())
+	case err != nil && kept >= 0:
+		return nil, errors.Join(err, servers[kept].Close())
 	case err != nil:
-		return nil, chosen, err
-	case kept == nil:
-		return nil, chosen, fmt.Errorf("%w at %s: no call arrived within %s; use --transport service, or in Go a HookAddress that it can call",
+		return nil, err
+	case kept < 0:
+		return nil, fmt.Errorf("%w at %s: no call arrived within %s; use --transport service, or run inside the cluster",
 			ErrWebhookUnreachable, strings.Join(tried, ", "), limit)
 	}
-	return kept, chosen, nil
+	return servers[kept], nil
 }

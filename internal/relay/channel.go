@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,70 +14,33 @@ import (
 	"github.com/libp2p/go-yamux/v5"
 )
 
-// TokenSize is the length of a token in bytes.
-const TokenSize = 64
+// welcome is what a Relay sends first.
+const welcome = "admissiontest relay 4\n"
 
-// greeting is sent before the token and names the protocol. welcome is the answer to both.
-const (
-	greeting = "admissiontest relay 3\n"
-	welcome  = "welcome\n"
-)
-
-// greetLimit is the limit for the greeting of a channel.
+// greetLimit limits the wait for it.
 const greetLimit = 10 * time.Second
 
-// ErrRefused means: the Relay does not accept the token.
-var ErrRefused = errors.New("the relay refuses the token")
+// errBroke is the end of a channel.
+var errBroke = errors.New("the channel broke")
 
-// Greet prepares a channel for Serve: it sends the token and waits for the answer of the Relay,
-// for at most ten seconds or until ctx ends. The error is an ErrRefused if the Relay closes
-// the channel.
-func Greet(ctx context.Context, channel io.ReadWriteCloser, token string) error {
-	if len(token) != TokenSize {
-		return fmt.Errorf("greet relay: the token has %d bytes, want %d", len(token), TokenSize)
-	}
+// Greet waits until a Relay is at the other end of a channel, for at most ten seconds or until ctx ends. After an error the
+// channel is closed.
+func Greet(ctx context.Context, channel io.ReadWriteCloser) error {
 	ctx, cancel := context.WithTimeout(ctx, greetLimit)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = channel.Close() })()
-	answer := make([]byte, len(welcome))
-	_, err := io.WriteString(channel, greeting+token)
-	if err == nil {
-		_, err = io.ReadFull(channel, answer)
-	}
+	got := make([]byte, len(welcome))
+	_, err := io.ReadFull(channel, got)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("greet relay: no answer: %w", context.Cause(ctx))
-	case errors.Is(err, io.EOF):
-		return fmt.Errorf("greet relay: %w", ErrRefused)
-	case err != nil:
-		return fmt.Errorf("greet relay: %w", err)
-	case string(answer) != welcome:
-		return fmt.Errorf("greet relay: got %q, want %q: another program uses the port", answer, welcome)
+	case err == nil && string(got) != welcome:
+		err = fmt.Errorf("got %q, want %q: the image has another program", got, welcome)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("greet relay: %w", err), channel.Close())
 	}
 	return nil
-}
-
-// admit is the first half of the Relay's side of Greet: it reads and compares the token.
-func admit(channel net.Conn, token string) error {
-	if err := channel.SetDeadline(time.Now().Add(greetLimit)); err != nil {
-		return fmt.Errorf("admit channel: %w", err)
-	}
-	received := make([]byte, len(greeting)+TokenSize)
-	if _, err := io.ReadFull(channel, received); err != nil {
-		return fmt.Errorf("admit channel: %w", err)
-	}
-	if subtle.ConstantTimeCompare(received, []byte(greeting+token)) != 1 {
-		return fmt.Errorf("admit channel: %w", ErrRefused)
-	}
-	return nil
-}
-
-// answer is the second half: it welcomes the channel.
-func answer(channel net.Conn) error {
-	if _, err := io.WriteString(channel, welcome); err != nil {
-		return fmt.Errorf("admit channel: %w", err)
-	}
-	return channel.SetDeadline(time.Time{})
 }
 
 // multiplexing returns the settings of both sides. A dead channel is detected within seconds.
@@ -120,7 +82,7 @@ func Serve(ctx context.Context, channel io.ReadWriteCloser, dial Dial) error {
 	defer func() { _ = session.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = session.Close() })()
 	for {
-		stream, err := session.Accept()
+		stream, err := session.AcceptStream()
 		switch {
 		case err == nil:
 			streams.Go(func() {
@@ -131,13 +93,13 @@ func Serve(ctx context.Context, channel io.ReadWriteCloser, dial Dial) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		default:
-			return fmt.Errorf("serve channel: the channel broke: %w", err)
+			return fmt.Errorf("serve channel: %w: %w", errBroke, err)
 		}
 	}
 }
 
 // serveStream forwards one connection. The error is that of dial.
-func serveStream(ctx context.Context, stream net.Conn, dial Dial) error {
+func serveStream(ctx context.Context, stream *yamux.Stream, dial Dial) error {
 	defer func() { _ = stream.Close() }()
 	var number uint16
 	if err := binary.Read(stream, binary.BigEndian, &number); err != nil {
@@ -145,6 +107,7 @@ func serveStream(ctx context.Context, stream net.Conn, dial Dial) error {
 	}
 	connection, err := dial(ctx, int(number))
 	if err != nil {
+		_ = stream.Reset()
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { reset(connection) })()

@@ -20,39 +20,29 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var token = strings.Repeat("t", relay.TokenSize) //nolint:gochecknoglobals // a constant that Go cannot write as one
-
-// started returns a running Relay with two ports.
+// started is a running Relay with two ports, and the other end of its channel.
 type started struct {
 	*relay.Relay
-	stop func() error
+	channel net.Conn
+	stop    func() error
 }
 
 func start(t *testing.T) started {
 	t.Helper()
-	listening, err := relay.Listen(relay.Options{
-		Token: token, Control: "127.0.0.1:0", Health: "127.0.0.1:0", Ports: []string{"127.0.0.1:0", "127.0.0.1:0"},
-	})
+	listening, err := relay.Listen("127.0.0.1:0", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	here, there := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- listening.Run(ctx) }()
+	go func() { ended <- listening.Run(ctx, there) }()
+	if err := relay.Greet(t.Context(), here); err != nil {
+		t.Fatal(err)
+	}
 	stop := sync.OnceValue(func() error { cancel(); return <-ended })
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
-	return started{listening, stop}
-}
-
-// channel dials and greets.
-func channel(t *testing.T, r started, token string) (net.Conn, error) {
-	t.Helper()
-	connection := dial(t, r.Control().String())
-	return connection, relay.Greet(t.Context(), connection, token)
+	t.Cleanup(func() { _ = errors.Join(stop(), here.Close()) })
+	return started{listening, here, stop}
 }
 
 func dial(t testing.TB, address string) *net.TCPConn {
@@ -74,15 +64,8 @@ func dial(t testing.TB, address string) *net.TCPConn {
 
 // serve forwards connections from the Relay to a server that calls a function, until the test
 // ends or the channel breaks.
-func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <-chan error) {
+func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) <-chan error {
 	t.Helper()
-	connection, err := channel(t, r, token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := connection.SetDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +74,7 @@ func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- relay.Serve(ctx, connection, func(ctx context.Context, port int) (*net.TCPConn, error) {
+		ended <- relay.Serve(ctx, r.channel, func(ctx context.Context, port int) (*net.TCPConn, error) {
 			var dialer net.Dialer
 			dialed, err := dialer.DialContext(ctx, "tcp", listener.Addr().String())
 			if err != nil {
@@ -113,7 +96,7 @@ func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <
 		listener.Close()
 		handlers.Wait()
 	})
-	return connection, ended
+	return ended
 }
 
 func echo(connection *net.TCPConn, _ int) { _, _ = io.Copy(connection, connection) }
@@ -172,13 +155,18 @@ func TestCallerGoesAway(t *testing.T) {
 	for name, linger := range map[string]int{"reset": 0, "end": -1} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t)
-			seen := make(chan error, 1)
+			arrived, seen := make(chan error, 1), make(chan error, 1)
 			serve(t, r, func(connection *net.TCPConn, _ int) {
-				_, err := io.Copy(io.Discard, connection)
+				_, err := io.ReadFull(connection, make([]byte, 4))
+				arrived <- err
+				_, err = io.Copy(io.Discard, connection)
 				seen <- err
 			})
 			connection := dial(t, r.Addresses()[0].String())
 			_, _ = connection.Write([]byte("ping"))
+			if err := <-arrived; err != nil {
+				t.Error(err)
+			}
 			_ = connection.SetLinger(linger)
 			connection.Close()
 			if err := <-seen; (err != nil) != (linger == 0) {
@@ -188,46 +176,51 @@ func TestCallerGoesAway(t *testing.T) {
 	}
 }
 
-func TestWrongToken(t *testing.T) {
-	r := start(t)
-	for name, wrong := range map[string]string{"another": strings.Repeat("x", relay.TokenSize), "last byte": token[1:] + "x"} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := channel(t, r, wrong); !errors.Is(err, relay.ErrRefused) {
-				t.Errorf("got %v, want %v", err, relay.ErrRefused)
+// A program that is no Relay, or says nothing, is no other end.
+func TestGreet(t *testing.T) {
+	for want, says := range map[string]string{"another program": strings.Repeat("HTTP/1.1 400 ", 9), "EOF": ""} {
+		t.Run(want, func(t *testing.T) {
+			here, there := net.Pipe()
+			go func() {
+				_, _ = there.Write([]byte(says))
+				there.Close()
+			}()
+			if err := relay.Greet(t.Context(), here); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q in it", err, want)
 			}
 		})
 	}
-	if _, err := channel(t, r, "short"); err == nil || !strings.Contains(err.Error(), "want 64") {
-		t.Errorf("got %v, want the length", err)
-	}
-	stranger := dial(t, r.Control().String())
-	_, _ = stranger.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 20))
-	_, _ = io.ReadAll(stranger) // the relay closes it
-	wantReset(t, r)             // there is no channel
 }
 
-// If a channel breaks, its connections are reset, and so are new ones.
+// If a channel breaks, its connections are reset, and new ones are refused.
 func TestChannelBreaks(t *testing.T) {
 	r := start(t)
-	first, ended := serve(t, r, echo)
+	ended := serve(t, r, echo)
 	carried := dial(t, r.Addresses()[0].String())
 	_, _ = carried.Write([]byte("ping"))
 	if _, err := io.ReadFull(carried, make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
-	first.Close()
+	r.channel.Close()
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the channel broke") {
 		t.Errorf("serve: got %v, want an error that the channel broke", err)
 	}
 	if _, err := io.ReadAll(carried); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("got %v, want a reset", err)
 	}
-	wantReset(t, r)
+	if err := r.stop(); err == nil || !strings.Contains(err.Error(), "the channel broke") {
+		t.Errorf("run: got %v, want an error that the channel broke", err)
+	}
 }
 
-// wantReset fails the test unless a new connection is reset.
-func wantReset(t *testing.T, r started) {
-	t.Helper()
+// A connection that cannot be forwarded ends the channel: what runs then says nothing.
+func TestDialThatFails(t *testing.T) {
+	r := start(t)
+	none := errors.New("none")
+	ended := make(chan error)
+	go func() {
+		ended <- relay.Serve(t.Context(), r.channel, func(context.Context, int) (*net.TCPConn, error) { return nil, none })
+	}()
 	var dialer net.Dialer
 	caller, err := dialer.DialContext(t.Context(), "tcp", r.Addresses()[0].String())
 	if err == nil { // the reset can come before Dial returns
@@ -237,33 +230,6 @@ func wantReset(t *testing.T, r started) {
 	if !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("got %v, want a reset", err)
 	}
-}
-
-func TestNewChannelTakesThePlaceOfTheOld(t *testing.T) {
-	r := start(t)
-	_, old := serve(t, r, echo)
-	serve(t, r, func(connection *net.TCPConn, _ int) { _, _ = connection.Write([]byte("new")) })
-	if err := <-old; err == nil {
-		t.Error("the old channel ended without an error")
-	}
-	if got, err := io.ReadAll(dial(t, r.Addresses()[0].String())); string(got) != "new" || err != nil {
-		t.Errorf("got %q and %v, want the answer of the new channel", got, err)
-	}
-}
-
-// A connection that cannot be forwarded ends the channel: what runs then says nothing.
-func TestDialThatFails(t *testing.T) {
-	r := start(t)
-	connection, err := channel(t, r, token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	none := errors.New("none")
-	ended := make(chan error)
-	go func() {
-		ended <- relay.Serve(t.Context(), connection, func(context.Context, int) (*net.TCPConn, error) { return nil, none })
-	}()
-	wantReset(t, r)
 	if err := <-ended; !errors.Is(err, none) {
 		t.Errorf("got %v, want %v", err, none)
 	}
@@ -275,7 +241,7 @@ func TestStopClosesAll(t *testing.T) {
 	connection := dial(t, r.Addresses()[0].String())
 	_, _ = connection.Write([]byte("ping"))
 	_, _ = io.ReadFull(connection, make([]byte, 4))
-	if err := r.stop(); err != nil {
+	if err := r.stop(); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(connection); err == nil {
@@ -289,16 +255,7 @@ func TestListenErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	for name, options := range map[string]relay.Options{
-		"want 64": {Token: "short", Control: "127.0.0.1:0"},
-		"address": {Token: token, Control: taken.Addr().String()},
-		"listen:": {Token: token, Control: "127.0.0.1:0", Health: taken.Addr().String()},
-		"in use":  {Token: token, Control: "127.0.0.1:0", Health: "127.0.0.1:0", Ports: []string{"127.0.0.1:0", taken.Addr().String()}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := relay.Listen(options); err == nil || !strings.Contains(err.Error(), name) {
-				t.Errorf("got %v, want %q in it", err, name)
-			}
-		})
+	if _, err := relay.Listen("127.0.0.1:0", taken.Addr().String()); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("got %v, want that the address is in use", err)
 	}
 }

@@ -178,13 +178,23 @@ func WhileRuns(ctx context.Context, server Ending, do func(context.Context) erro
 	if server == nil {
 		return do(ctx)
 	}
+	return until(ctx, func(ctx context.Context) error {
+		select {
+		case <-server.Ended():
+			return cmp.Or(server.Err(), errStopped)
+		case <-ctx.Done():
+			return nil
+		}
+	}, do)
+}
+
+// until is WhileRuns for an API server that has ended when ended returns an error.
+func until(ctx context.Context, ended, do func(context.Context) error) error {
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go func() {
-		select {
-		case <-server.Ended():
-			end(fmt.Errorf("%w: %w", ErrGone, cmp.Or(server.Err(), errStopped)))
-		case <-running.Done():
+		if why := ended(running); why != nil {
+			end(fmt.Errorf("%w: %w", ErrGone, why))
 		}
 	}()
 	err := do(running)

@@ -60,31 +60,14 @@ func TestStartedEnvironment(t *testing.T) {
 	}
 }
 
-// An Environment that is not started is started, with its CustomResourceDefinitions, and stopped at the end.
-func TestEnvironmentIsStarted(t *testing.T) {
-	environment := environment(t)
-	got := verdicts(t, environment)
-	if got["own.widget"] != framework.Pass || got["own.denied"] != framework.Fail {
-		t.Errorf("got %v; want that the CustomResourceDefinition is served, and that nothing is denied", got)
-	}
-	client, err := kubernetes.NewForConfig(environment.Config)
+// A run on an Environment that is not started says so.
+func TestEnvironmentIsNotStarted(t *testing.T) {
+	plan, err := options(&crenvtest.Environment{}).Plan(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if version, err := client.ServerVersion(); err == nil {
-		t.Errorf("API server %s still runs", version)
-	}
-}
-
-// If an Environment does not start, the error says what it needs.
-func TestEnvironmentDoesNotStart(t *testing.T) {
-	broken := &crenvtest.Environment{BinaryAssetsDirectory: t.TempDir()}
-	plan, err := options(broken).Plan(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = plan.Run(t.Context(), plan.Scenarios, nil, nil); err == nil || !strings.Contains(err.Error(), "start the Environment of controller-runtime") || !strings.Contains(err.Error(), "setup-envtest") {
-		t.Errorf("got %v, want that it does not start, and how to get the programs", err)
+	if _, err = plan.Run(t.Context(), plan.Scenarios, nil, nil); err == nil || !strings.Contains(err.Error(), "is not started: call its Start") {
+		t.Errorf("got %v, want that it is not started", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"io/fs"
-	"net/netip"
 
 	"k8s.io/client-go/rest"
 
@@ -34,9 +33,7 @@ type Target struct {
 	// tests: scenarios can use all of it, as of one that Run starts. What they create is removed at the end, but not
 	// what their requests changed. Nil means that there is none. It cannot be combined with Config.
 	//
-	// If it is started (its Config is set), Run neither starts nor stops it. Otherwise Run calls Start, which
-	// installs its CRDs and webhooks, and Stop at the end. An Environment that is stopped cannot be started
-	// again. If it uses an existing cluster (UseExistingCluster), it is as Config.
+	// It must be started when the scenarios run. If it uses an existing cluster (UseExistingCluster), it is as Config.
 	//
 	// What its API server has is under test: a refusal by one of its webhooks is judged, as one by a plugin. Scenarios
 	// that need what it does not have are unsupported: the audit log, recorded calls of plugins, their own flags of
@@ -60,13 +57,6 @@ type Target struct {
 	// HookImage is the image of the relay pod for transport service. Empty builds one for a
 	// kind cluster of this machine.
 	HookImage string
-	// HookSources are the addresses from which the API server connects to pods. If set, a
-	// NetworkPolicy blocks connections to the relay pod from other addresses. Empty means no
-	// NetworkPolicy.
-	HookSources []netip.Prefix
-	// HookAddress is the HOST or HOST:PORT by which the API server calls this process with
-	// transport url. Empty uses the first address of this machine that works.
-	HookAddress string
 	// AllowForeign are namespaces of other clients on your API server that scenarios may use. Empty means that a
 	// scenario may only use its own namespaces. Objects that a scenario creates in these
 	// namespaces are removed at the end.

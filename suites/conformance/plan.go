@@ -35,7 +35,7 @@ func (o Options) Plan(provider target.Provider, progress func(string)) (*plan.Pl
 		Implementation: o.Subject.Implementation, Dir: o.Report.Dir, Strict: o.Report.Strict, FailOnUnsupported: o.Report.FailOnUnsupported,
 	}
 	if provider == nil {
-		p.Engine.Provider, p.Close = o.provider(progress)
+		p.Engine.Provider = o.provider(progress)
 	}
 	return p, o.choose(p, progress)
 }
@@ -87,8 +87,8 @@ func (o Options) check() error {
 		return errors.New("Target.Config and Target.Environment cannot be combined with Target.Version, Target.BinaryAssetsDirectory, Target.ObservePlugins and Subject.Plugins, which start an API server")
 	case t.BinaryAssetsDirectory != "" && len(o.Subject.Plugins) > 0:
 		return errors.New("Target.BinaryAssetsDirectory and Subject.Plugins cannot be combined: an API server with plugins is built")
-	case !running && (t.Transport != "" || t.HookImage != "" || len(t.HookSources) > 0 || t.HookAddress != ""):
-		return errors.New("Target.Transport, HookImage, HookSources and HookAddress need a Target.Config or a Target.Environment")
+	case !running && (t.Transport != "" || t.HookImage != ""):
+		return errors.New("Target.Transport and HookImage need a Target.Config or a Target.Environment")
 	case o.Selection.FS != nil && len(o.Selection.Paths) > 0:
 		return errors.New("Selection.FS and Selection.Paths cannot be combined")
 	}
@@ -100,21 +100,20 @@ func (o Options) check() error {
 	return nil
 }
 
-// provider returns the provider that the options describe, and what ends it, or nil.
-func (o Options) provider(progress func(string)) (_ target.Provider, end func() error) {
+// provider returns the provider that the options describe.
+func (o Options) provider(progress func(string)) target.Provider {
 	t := o.Target
-	transport := providers.Transport{Mode: t.Transport, HookImage: t.HookImage, HookSources: t.HookSources, HookAddress: t.HookAddress}
+	transport := providers.Transport{Mode: t.Transport, HookImage: t.HookImage}
 	switch {
 	case t.Environment != nil:
-		environment := &providers.Environment{Environment: t.Environment, Transport: transport, Progress: progress}
-		return environment, environment.Close
+		return providers.Environment{Environment: t.Environment, Transport: transport, Progress: progress}
 	case t.Config != nil:
-		return providers.RESTConfig{Config: t.Config, Transport: transport, Progress: progress}, nil
+		return providers.RESTConfig{Config: t.Config, Transport: transport, Progress: progress}
 	}
 	return providers.NewEnvtest(providers.EnvtestOptions{
 		Assets:         binaries.Options{Version: t.Version, Dir: t.BinaryAssetsDirectory, Plugins: o.Subject.Plugins},
 		ObservePlugins: t.ObservePlugins, Progress: progress,
-	}), nil
+	})
 }
 
 // load reads the scenarios.

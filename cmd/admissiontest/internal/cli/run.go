@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
@@ -358,12 +356,7 @@ func (f *runFlags) targets(a *app, shown display) (display, target.Provider) {
 	if a.provider != nil {
 		return shown, a.provider
 	}
-	watched := &watch{display: shown}
-	logs := ""
-	if f.reportDir != "" {
-		logs = filepath.Join(f.reportDir, "kind-logs")
-	}
-	return watched, f.target.provider(watched.Line, logs, watched.failed.Load)
+	return shown, f.target.provider(shown.Line)
 }
 
 // openReport makes the folder of the report, and opens the log of the program in it. It also tries to write to the ConfigMap of
@@ -382,21 +375,6 @@ func (f *runFlags) openReport(ctx context.Context) (closeLog func() error, err e
 func thisEnvironment(began time.Time) *report.Environment {
 	this := thisVersion()
 	return &report.Environment{Admissiontest: this.Version, Platform: this.Platform, Started: began.UTC().Format(time.RFC3339)}
-}
-
-// watch is a progress that records whether any outcome was a failure, an error or inconclusive.
-type watch struct {
-	display
-	failed atomic.Bool
-}
-
-// Done records a failure, an error or an inconclusive outcome.
-func (w *watch) Done(outcome report.Outcome) {
-	switch outcome.Verdict {
-	case framework.Fail, framework.Errored, framework.Inconclusive:
-		w.failed.Store(true)
-	}
-	w.display.Done(outcome)
 }
 
 // reasons reads --skip, --known-failing and --implementation.

@@ -177,9 +177,8 @@ func (f *targetFlags) checkTransport() error {
 	return nil
 }
 
-// provider returns the provider of the target. If failed returns true at the end of a run
-// on a kind cluster, the cluster's logs are written to the folder logs, unless it is empty.
-func (f *targetFlags) provider(progress func(string), logs string, failed func() bool) target.Provider {
+// provider returns the provider of the target.
+func (f *targetFlags) provider(progress func(string)) target.Provider {
 	switch f.name {
 	case framework.TargetKubeconfig:
 		from := f.cluster.provider(progress)
@@ -190,7 +189,7 @@ func (f *targetFlags) provider(progress func(string), logs string, failed func()
 		if f.assets.version != "" {
 			options.NodeImage = "kindest/node:v" + strings.TrimPrefix(f.assets.version, "v")
 		}
-		return providers.Kind{Cluster: options, Transport: f.transport, Logs: logs, Failed: failed, Progress: progress}
+		return providers.Kind{Cluster: options, Transport: f.transport, Progress: progress}
 	}
 	return providers.NewEnvtest(providers.EnvtestOptions{Assets: f.assets.options(progress), ObservePlugins: f.observePlugins, Progress: progress})
 }

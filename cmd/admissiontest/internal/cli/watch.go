@@ -215,7 +215,7 @@ func (w *watchLoop) targets() target.Provider {
 		return w.app.provider
 	}
 	if w.provider == nil {
-		w.provider = w.flags.target.provider(w.note, "", nil)
+		w.provider = w.flags.target.provider(w.note)
 	}
 	return w.provider
 }

@@ -2,13 +2,14 @@
 // forwards each connection unchanged to that run. Package internal/providers starts it; it is not
 // for use by hand.
 //
-//	relay TOKEN-FILE CONTROL-ADDRESS HEALTH-ADDRESS ADDRESS...
+//	relay             # waits, so that the pod stays
+//	relay ADDRESS...  # forwards connections to these addresses through stdin and stdout
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,27 +20,28 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout}); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "relay: %v\n", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-// run serves until ctx ends.
-func run(ctx context.Context, args []string) error {
-	if len(args) < 4 {
-		return fmt.Errorf("got %d arguments, want TOKEN-FILE CONTROL-ADDRESS HEALTH-ADDRESS and one ADDRESS or more", len(args))
+// run serves or waits until ctx ends.
+func run(ctx context.Context, addresses []string, channel io.ReadWriteCloser) error {
+	if len(addresses) == 0 {
+		<-ctx.Done()
+		return nil
 	}
-	token, err := os.ReadFile(args[0])
-	if err != nil {
-		return fmt.Errorf("read token: %w", err)
-	}
-	listening, err := relay.Listen(relay.Options{
-		Token: string(bytes.TrimSpace(token)), Control: args[1], Health: args[2], Ports: args[3:],
-	})
+	listening, err := relay.Listen(addresses...)
 	if err != nil {
 		return err
 	}
-	return listening.Run(ctx)
+	return listening.Run(ctx, channel)
+}
+
+// stdio is the channel.
+type stdio struct {
+	io.Reader
+	io.WriteCloser
 }

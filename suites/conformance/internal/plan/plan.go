@@ -23,8 +23,6 @@ type Plan struct {
 	Scenarios []scenario.Scenario
 	// Engine has the options of the engine, but not Scenarios, Progress and Rerun, which Run sets.
 	Engine engine.Options
-	// Close ends the provider after the run. Nil means that there is nothing to end.
-	Close func() error
 	// Strict, FailOnUnsupported and Dir are as in conformance.Report.
 	Strict, FailOnUnsupported bool
 	Dir                       string
@@ -44,9 +42,6 @@ func (p *Plan) Run(ctx context.Context, chosen []scenario.Scenario, progress Pro
 	options := p.Engine
 	options.Scenarios, options.Progress, options.Rerun = chosen, progress, rerun
 	result, err := engine.Run(ctx, options)
-	if p.Close != nil {
-		err = errors.Join(err, p.Close())
-	}
 	result.FailOnUnsupported, result.Strict = p.FailOnUnsupported, p.Strict
 	if !p.Implementation.IsZero() {
 		result.Implementation = &p.Implementation
