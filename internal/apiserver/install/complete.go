@@ -45,7 +45,7 @@ func (i *Installer) complete(ctx context.Context, o client.Object, manifest map[
 	if lost := lostFields(manifest, stored.Object); lost != nil {
 		stands := "does not store it"
 		if lost.stored != nil && stored.GetKind() != "Secret" {
-			stands = fmt.Sprintf("stores %v instead", short(lost.stored))
+			stands = fmt.Sprintf("stores %.*s instead", shortLength, fmt.Sprint(lost.stored))
 		}
 		return &framework.ManifestError{Field: lost.path, Err: fmt.Errorf("%s: the API server %s, so no request would meet the object as written: remove the field, or write what the API server stores", lost.path, stands)}
 	}
@@ -63,6 +63,9 @@ func (i *Installer) markDeleted(ctx context.Context, o client.Object, given, sto
 	}
 	return i.Client.Get(ctx, o)
 }
+
+// shortLength is the largest length of a value in an error.
+const shortLength = 60
 
 // lost is a field that a stored object does not have, or has with another value.
 type lost struct {

@@ -102,11 +102,7 @@ func RulesFor(resources *client.Resources, res client.Resource, request framewor
 		if policy == nil {
 			break
 		}
-		spec := cloneMap(policy.UnstructuredContent()["spec"])
-		kind := cloneMap(spec["paramKind"])
-		version, _ := kind["apiVersion"].(string)
-		name, _ := kind["kind"].(string)
-		if param, err := resources.Of(schema.FromAPIVersionAndKind(version, name)); err == nil {
+		if param, err := resources.Of(paramKind(policy.UnstructuredContent())); err == nil {
 			rules = append(rules, rule(param.Group, "get", param.Resource))
 		}
 	}
