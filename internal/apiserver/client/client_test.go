@@ -44,48 +44,6 @@ func manifest(name string, metadata map[string]any) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": all}
 }
 
-func TestObjects(t *testing.T) {
-	c := connect(t, testserver.Config(t))
-	ctx := t.Context()
-	one := Object{Resource: configMaps(), Namespace: "default", Name: "objects-one"}
-	labels := map[string]any{"labels": map[string]any{"test": "objects"}, "finalizers": []any{"example.com/held"}}
-	if _, err := c.Create(ctx, one, manifest(one.Name, labels)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Create(ctx, one, manifest(one.Name, labels)); !apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), "create configmaps default/objects-one:") {
-		t.Errorf("second create = %v, want AlreadyExists with the name of the object", err)
-	}
-	found, err := c.Get(ctx, one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := found.Object
-	changed["data"] = map[string]any{"a": "b"}
-	if _, err := c.Update(ctx, one, changed); err != nil {
-		t.Error(err)
-	}
-	list, err := c.List(ctx, configMaps(), "", metav1.ListOptions{LabelSelector: "test=objects"})
-	if err != nil || len(list.Items) != 1 || list.Items[0].Name != one.Name || !slices.Equal(list.Items[0].Finalizers, []string{"example.com/held"}) {
-		t.Errorf("list = %+v, %v", list, err)
-	}
-	if err := c.Delete(ctx, one); err != nil {
-		t.Error(err)
-	}
-	if found, err := c.Get(ctx, one); err != nil || found.GetDeletionTimestamp() == nil {
-		t.Errorf("object with a finalizer after its delete: %v, %v", found, err)
-	}
-	if err := c.RemoveFinalizers(ctx, one); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Get(ctx, one); !apierrors.IsNotFound(err) {
-		t.Errorf("get = %v, want NotFound", err)
-	}
-	// What does not exist is fine to delete.
-	if err := errors.Join(c.Delete(ctx, one), c.RemoveFinalizers(ctx, one)); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestObjectsWithoutServer(t *testing.T) {
 	c, err := newWith(&rest.Config{Host: "https://127.0.0.1:1"}, atOnce)
 	if err != nil {
@@ -104,24 +62,6 @@ func TestObjectsWithoutServer(t *testing.T) {
 	}
 	if c.UserName(t.Context()) != "" || c.FeatureGates(t.Context()) != nil {
 		t.Error("user or feature gates of a server that does not respond")
-	}
-}
-
-func TestDescribe(t *testing.T) {
-	c := connect(t, testserver.Config(t))
-	version, err := c.Version(t.Context())
-	if err != nil || !strings.HasPrefix(version, "v1.") {
-		t.Errorf("version = %q, %v", version, err)
-	}
-	gates := c.FeatureGates(t.Context())
-	if on, known := gates["APIServerIdentity"]; !known || !on || len(gates) < 50 {
-		t.Errorf("%d feature gates, APIServerIdentity %t, %t; want all of them", len(gates), on, known)
-	}
-	if user := c.UserName(t.Context()); user != "admin" {
-		t.Errorf("user = %q, want admin", user)
-	}
-	if err := c.Alive(t.Context()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -182,10 +122,6 @@ func TestDescribeOddServers(t *testing.T) {
 				t.Errorf("%d: alive = %v, want an ErrNoResponse: %t", code, err, !alive)
 			}
 		})
-	}
-	broken := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	if err := broken.Ping(t.Context()); err != nil {
-		t.Errorf("ping = %v, want nil: any status is a response", err)
 	}
 }
 
@@ -300,23 +236,6 @@ func TestMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got, err := test.client.Missing(t.Context(), all); !slices.Equal(got, test.want) || err != nil {
 				t.Errorf("got %v, %v; want %v", got, err, test.want)
-			}
-		})
-	}
-}
-
-func TestRightText(t *testing.T) {
-	for want, right := range map[string]Right{
-		"create pods/portforward":                                   {Verb: "create", Resource: "pods", Subresource: "portforward"},
-		"impersonate groups system:masters":                         {Verb: "impersonate", Resource: "groups", Name: "system:masters"},
-		"update deployments.apps":                                   {Verb: "update", Group: "apps", Resource: "deployments"},
-		"list endpointslices.discovery.k8s.io in namespace default": {Verb: "list", Group: "discovery.k8s.io", Resource: "endpointslices", Namespace: "default"},
-		"get /metrics":                                              {Verb: "get", Path: "/metrics"},
-		`"" pods`:                                                   {Resource: "pods"},
-	} {
-		t.Run(want, func(t *testing.T) {
-			if got := right.String(); got != want {
-				t.Errorf("got %q, want %q", got, want)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package fence
 
 import (
-	"context"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -13,57 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/testserver"
 )
-
-// startInstaller returns the Installer of a run with its own Hook server.
-func startInstaller(t *testing.T, run string) *install.Installer {
-	t.Helper()
-	return fences(t, run, testserver.Config(t), hook.Options{}).Install
-}
-
-func startHooks(t *testing.T, options hook.Options) *hook.Server {
-	t.Helper()
-	hooks, err := hook.Start(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return hooks
-}
-
-func scope(t *testing.T, i *install.Installer) *install.Scope {
-	t.Helper()
-	made, err := i.NewScope(t.Context(), "at-"+i.Run+"-001", hook.Conversion{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := i.Uninstall(context.WithoutCancel(t.Context()), made); err != nil {
-			t.Error(err)
-		}
-	})
-	return made
-}
-
-func TestHookServers(t *testing.T) {
-	i := startInstaller(t, "servers")
-	wrong := startHooks(t, hook.Options{AdvertiseHost: "127.0.0.2"}) // it listens on 127.0.0.1
-	right := startHooks(t, hook.Options{})
-	reached, err := HookServers(t.Context(), i, scope(t, i), []*hook.Server{wrong, right}, 20*time.Second)
-	if diff := cmp.Diff([]bool{false, true}, reached); diff != "" || err != nil {
-		t.Errorf("reached (-want +got): %s, %v", diff, err)
-	}
-	i = startInstaller(t, "noserver")
-	reached, err = HookServers(t.Context(), i, scope(t, i), []*hook.Server{wrong}, time.Second)
-	if diff := cmp.Diff([]bool{false}, reached); diff != "" || err != nil {
-		t.Errorf("reached (-want +got): %s, %v", diff, err)
-	}
-}
 
 // webhook is a webhook under test that answers with a handler.
 func webhookServer(t *testing.T, handler http.HandlerFunc) (url string, caBundle []byte) {

@@ -38,10 +38,7 @@ func (i *Installer) InstallForRun(ctx context.Context, manifests []map[string]an
 	for rank := range projectRanks {
 		for index, manifest := range manifests {
 			kind, err := object.Kind(manifest)
-			if err == nil && projectRank(kind) != rank {
-				continue
-			}
-			if err == nil {
+			if err == nil && projectRank(kind) == rank {
 				err = i.installForRun(ctx, scope, kind, manifest)
 			}
 			if err != nil {
