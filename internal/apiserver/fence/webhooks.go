@@ -107,13 +107,13 @@ func handshake(ctx context.Context, to *hook.Upstream) (err error) {
 		port = fmt.Sprint(install.DefaultPort)
 	}
 	for _, name := range []string{address.Hostname(), to.ServiceName} {
-		if name == "" {
-			continue
-		}
 		dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12}}
 		var connection net.Conn
 		if connection, err = dialer.DialContext(ctx, "tcp", net.JoinHostPort(address.Hostname(), port)); err == nil {
 			return connection.Close()
+		}
+		if to.ServiceName == "" || !errors.As(err, new(x509.HostnameError)) {
+			return err
 		}
 	}
 	return err
