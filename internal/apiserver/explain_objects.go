@@ -40,11 +40,7 @@ func (a *asked) readObjects(ctx context.Context, request framework.Request, resu
 	switch {
 	case out.Object != nil || out.Operation == "DELETE":
 	case request.Verb == framework.VerbPatch:
-		patched, err := client.Patched(out.OldObject, request.HTTP)
-		if err != nil {
-			out.NotKnown = err.Error()
-		}
-		out.Object = patched
+		out.NotKnown = "only the API server applies the patch"
 	case sent != nil && request.Verb != framework.VerbApply:
 		out.Object = sent
 	default:

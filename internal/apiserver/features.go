@@ -15,7 +15,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
-	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -96,7 +95,7 @@ func (t *Target) needDryRun(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stored := fence.Probe(&install.Scope{ID: namespace}, nil)
+	stored := fence.Probe(namespace)
 	answer, err := t.client.Send(ctx, client.HTTPRequest{Method: http.MethodGet, Path: stored.Path + "/" + fence.ProbeName})
 	if err != nil || !answer.Allowed() {
 		return err

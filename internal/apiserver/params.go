@@ -3,7 +3,6 @@ package apiserver
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -62,12 +61,12 @@ func (s *Sandbox) watchParams(ctx context.Context) error {
 	return nil
 }
 
-// paramsChanged notes a write to the parameters of a kind with a name, or all of the kind.
-func (s *Sandbox) paramsChanged(kind schema.GroupKind, name string) {
+// paramsChanged notes a write to the parameters of a kind.
+func (s *Sandbox) paramsChanged(kind schema.GroupKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := range s.params {
-		if p.Kind.GroupKind() == kind && p.Object.Name != "" && (name == "" || name == p.Object.Name) {
+		if p.Kind.GroupKind() == kind {
 			s.params[p]++
 		}
 	}
@@ -76,8 +75,7 @@ func (s *Sandbox) paramsChanged(kind schema.GroupKind, name string) {
 // noteInstalled notes an object that Install wrote.
 func (s *Sandbox) noteInstalled(manifest map[string]any) {
 	if kind, err := object.Kind(manifest); err == nil {
-		name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-		s.paramsChanged(kind.GroupKind(), name)
+		s.paramsChanged(kind.GroupKind())
 	}
 }
 
@@ -88,6 +86,6 @@ func (s *Sandbox) noteSent(request framework.Request, result framework.Result) {
 		return
 	}
 	if !request.DryRun && result.Allowed() {
-		s.paramsChanged(request.Kind.GroupKind(), request.Name)
+		s.paramsChanged(request.Kind.GroupKind())
 	}
 }

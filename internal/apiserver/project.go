@@ -20,7 +20,7 @@ func (t *Target) InstallForRun(ctx context.Context, manifests []map[string]any) 
 			return err
 		}
 	}
-	if err := t.fences.Prepare(ctx); err != nil { // a policy for namespaces would decide about it
+	if _, err := t.fences.Namespace(ctx); err != nil { // a policy for namespaces would decide about it
 		return err
 	}
 	return t.installer.InstallForRun(ctx, manifests)

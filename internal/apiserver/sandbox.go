@@ -45,7 +45,7 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 		return nil, fmt.Errorf("create sandbox %s: %w: without isolation, it needs an API server that ends with the run", options.ID, framework.ErrForeign)
 	}
 	if options.Open {
-		if err := t.fences.Prepare(ctx); err != nil {
+		if _, err := t.fences.Namespace(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ func (s *Sandbox) Install(ctx context.Context, manifest map[string]any, scripts 
 // Delete deletes an object that Install installed. It is not an error if the object
 // does not exist.
 func (s *Sandbox) Delete(ctx context.Context, kind schema.GroupVersionKind, name string) error {
-	s.paramsChanged(kind.GroupKind(), name)
+	s.paramsChanged(kind.GroupKind())
 	return s.target.installer.Delete(ctx, s.scope, kind, name)
 }
 

@@ -162,7 +162,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if !options.Disposable || options.Served || options.Outlives {
 		t.sign = newSign(c, options.Run)
 	}
-	t.webhooks = &fence.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
+	t.webhooks = &fence.Webhooks{Endpoints: endpoints, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.sign != nil}
 	return t, nil
 }
@@ -222,7 +222,6 @@ func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
 		return info, err
 	}
 	info.ServedKinds = t.client.Resources.Kinds()
-	t.client.Resources.Know(client.BuiltIn())
 	info.FeatureGates = t.client.FeatureGates(ctx)
 	info.User = t.client.UserName(ctx)
 	return info, nil

@@ -26,7 +26,8 @@ type Client struct {
 	rest     rest.Interface
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
-	replicas replicas
+	// fresh sends each request on a connection of its own. It is nil if there is only one API server: see FindReplicas.
+	fresh *Client
 }
 
 // New creates a Client. It sends no request.

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,48 +44,6 @@ func manifest(name string, metadata map[string]any) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": all}
 }
 
-func TestObjects(t *testing.T) {
-	c := connect(t, testserver.Config(t))
-	ctx := t.Context()
-	one := Object{Resource: configMaps(), Namespace: "default", Name: "objects-one"}
-	labels := map[string]any{"labels": map[string]any{"test": "objects"}, "finalizers": []any{"example.com/held"}}
-	if _, err := c.Create(ctx, one, manifest(one.Name, labels)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Create(ctx, one, manifest(one.Name, labels)); !apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), "create configmaps default/objects-one:") {
-		t.Errorf("second create = %v, want AlreadyExists with the name of the object", err)
-	}
-	found, err := c.Get(ctx, one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := found.Object
-	changed["data"] = map[string]any{"a": "b"}
-	if _, err := c.Update(ctx, one, changed); err != nil {
-		t.Error(err)
-	}
-	list, err := c.List(ctx, configMaps(), "", metav1.ListOptions{LabelSelector: "test=objects"})
-	if err != nil || len(list.Items) != 1 || list.Items[0].Name != one.Name || !slices.Equal(list.Items[0].Finalizers, []string{"example.com/held"}) {
-		t.Errorf("list = %+v, %v", list, err)
-	}
-	if err := c.Delete(ctx, one); err != nil {
-		t.Error(err)
-	}
-	if found, err := c.Get(ctx, one); err != nil || found.GetDeletionTimestamp() == nil {
-		t.Errorf("object with a finalizer after its delete: %v, %v", found, err)
-	}
-	if err := c.RemoveFinalizers(ctx, one); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Get(ctx, one); !apierrors.IsNotFound(err) {
-		t.Errorf("get = %v, want NotFound", err)
-	}
-	// What does not exist is fine to delete.
-	if err := errors.Join(c.Delete(ctx, one), c.RemoveFinalizers(ctx, one)); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestObjectsWithoutServer(t *testing.T) {
 	c, err := newWith(&rest.Config{Host: "https://127.0.0.1:1"}, atOnce)
 	if err != nil {
@@ -105,24 +62,6 @@ func TestObjectsWithoutServer(t *testing.T) {
 	}
 	if c.UserName(t.Context()) != "" || c.FeatureGates(t.Context()) != nil {
 		t.Error("user or feature gates of a server that does not respond")
-	}
-}
-
-func TestDescribe(t *testing.T) {
-	c := connect(t, testserver.Config(t))
-	version, err := c.Version(t.Context())
-	if err != nil || !strings.HasPrefix(version, "v1.") {
-		t.Errorf("version = %q, %v", version, err)
-	}
-	gates := c.FeatureGates(t.Context())
-	if on, known := gates["APIServerIdentity"]; !known || !on || len(gates) < 50 {
-		t.Errorf("%d feature gates, APIServerIdentity %t, %t; want all of them", len(gates), on, known)
-	}
-	if user := c.UserName(t.Context()); user != "admin" {
-		t.Errorf("user = %q, want admin", user)
-	}
-	if err := c.Alive(t.Context()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -181,34 +120,6 @@ func TestDescribeOddServers(t *testing.T) {
 			c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
 			if err := c.Alive(t.Context()); (err == nil) != alive || !alive && !errors.Is(err, framework.ErrNoResponse) {
 				t.Errorf("%d: alive = %v, want an ErrNoResponse: %t", code, err, !alive)
-			}
-		})
-	}
-	broken := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	if err := broken.Ping(t.Context()); err != nil {
-		t.Errorf("ping = %v, want nil: any status is a response", err)
-	}
-}
-
-// A connection that is closed once, by a load balancer for instance, is not an API server that does
-// not respond.
-func TestPingClosedConnections(t *testing.T) {
-	for name, test := range map[string]struct {
-		closed int64
-		fails  bool
-	}{
-		"once":   {1, false},
-		"always": {1 << 30, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var sent atomic.Int64
-			c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-				if sent.Add(1) <= test.closed {
-					hijack(w)
-				}
-			})
-			if err := c.Ping(t.Context()); errors.Is(err, framework.ErrNoResponse) != test.fails || !test.fails && err != nil {
-				t.Errorf("ping = %v after %d requests, want an ErrNoResponse: %t", err, sent.Load(), test.fails)
 			}
 		})
 	}
@@ -285,11 +196,10 @@ func TestResources(t *testing.T) {
 	if _, err := r.Of(widget); !errors.Is(err, framework.ErrNotServed) || !strings.Contains(err.Error(), "(it serves example.com/v1 Widget)") {
 		t.Errorf("version that is not served: %v; want the one that is", err)
 	}
-	r.Know(NewResources(&metav1.APIResourceList{GroupVersion: "v2", APIResources: []metav1.APIResource{{Name: "pots", Kind: "Pots"}}}))
 	for kind, want := range map[schema.GroupVersionKind]string{
 		{Version: "v1", Kind: "Confgmap"}:                           `did you mean "ConfigMap"?`,
 		{Version: "v1", Kind: "configmap"}:                          `did you mean "ConfigMap"?`,
-		{Version: "v1", Kind: "Pots"}:                               "", // known
+		{Group: "policy", Version: "v1", Kind: "PodSecurityPolicy"}: "", // unknown
 		{Version: "v2", Kind: "Pod"}:                                "", // served in another version
 		{Group: "example.org", Version: "v1", Kind: "ConfigMap"}:    "",
 		{Group: "example.com", Version: "v1", Kind: "Widgets"}:      `did you mean "Widget"?`,
@@ -299,23 +209,6 @@ func TestResources(t *testing.T) {
 			_, err := r.Of(kind)
 			if errors.Is(err, framework.ErrNotServed) != (want == "") || !strings.Contains(fmt.Sprint(err), want) {
 				t.Errorf("%s: %v; want %q", kind, err, want)
-			}
-		})
-	}
-	for _, test := range []struct {
-		groups, names []string
-		want          bool
-	}{
-		{[]string{""}, []string{"pods", "pods/status"}, true},
-		{[]string{"", "example.com"}, []string{"pods"}, false},
-		{[]string{""}, []string{"nodes"}, false},
-		{[]string{""}, []string{"*"}, false},
-		{[]string{"*"}, []string{"pods"}, false},
-		{[]string{"example.com"}, []string{"widgets"}, true},
-	} {
-		t.Run(fmt.Sprint(test.groups, test.names), func(t *testing.T) {
-			if got := r.AllNamespaced(test.groups, test.names); got != test.want {
-				t.Errorf("AllNamespaced(%q, %q) = %t, want %t", test.groups, test.names, got, test.want)
 			}
 		})
 	}
@@ -348,23 +241,6 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-func TestRightText(t *testing.T) {
-	for want, right := range map[string]Right{
-		"create pods/portforward":                                   {Verb: "create", Resource: "pods", Subresource: "portforward"},
-		"impersonate groups system:masters":                         {Verb: "impersonate", Resource: "groups", Name: "system:masters"},
-		"update deployments.apps":                                   {Verb: "update", Group: "apps", Resource: "deployments"},
-		"list endpointslices.discovery.k8s.io in namespace default": {Verb: "list", Group: "discovery.k8s.io", Resource: "endpointslices", Namespace: "default"},
-		"get /metrics":                                              {Verb: "get", Path: "/metrics"},
-		`"" pods`:                                                   {Resource: "pods"},
-	} {
-		t.Run(want, func(t *testing.T) {
-			if got := right.String(); got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
-		})
-	}
-}
-
 func TestPoll(t *testing.T) {
 	if err := Poll(t.Context(), Soon, 20*Soon, func() (bool, error) { return false, nil }); !errors.Is(err, framework.ErrTimeout) {
 		t.Errorf("Poll = %v, want ErrTimeout", err)
@@ -389,31 +265,32 @@ func TestPoll(t *testing.T) {
 // version.
 func TestAllResources(t *testing.T) {
 	t.Parallel()
-	r, others := NewResources(), NewResources()
-	r.Add(&metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
+	r := NewResources(&metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
 		{Name: "namespaces", Kind: "Namespace"}, {Name: "namespaces/status", Kind: "Namespace"},
 	}}, &metav1.APIResourceList{GroupVersion: "metrics.k8s.io/v1"})
 	r.AddCRD(map[string]any{"spec": map[string]any{
 		"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "kind": "Widget"},
 		"versions": []any{map[string]any{"name": "v1", "served": true}, map[string]any{"name": "v2", "served": true, "subresources": map[string]any{"status": map[string]any{}}}},
 	}})
-	others.Add(&metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
-		{Name: "namespaces", Kind: "Namespace"}, {Name: "pods", Kind: "Pod", Namespaced: true},
-	}})
-	r.Know(others)
-	var got []string
-	for _, one := range r.All() {
-		got = append(got, fmt.Sprintf("%s/%s %s %t %s", one.Group, one.Version, one.Name, one.Namespaced, one.Kind))
-	}
-	slices.Sort(got)
-	want := []string{
+	if got, want := described(r, "", "example.com", "metrics.k8s.io"), []string{
 		"/* pods true ", "/* pods/* true ", "/v1 namespaces false Namespace", "/v1 namespaces/status false Namespace",
 		"example.com/v1 widgets true Widget", "example.com/v1 widgets/* true Widget",
 		"example.com/v2 widgets true Widget", "example.com/v2 widgets/* true Widget", "example.com/v2 widgets/status true Widget", "metrics.k8s.io/* */* false ",
+	}; !cmp.Equal(want, got) {
+		t.Errorf("All (-want +got):\n%s", cmp.Diff(want, got))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("All (-want +got):\n%s", diff)
+}
+
+// described returns the resources of some groups, of the built-in ones that are not served only the pods.
+func described(r *Resources, groups ...string) []string {
+	var all []string
+	for _, one := range r.All() {
+		if slices.Contains(groups, one.Group) && (one.Version != "*" || one.Group != "" || strings.HasPrefix(one.Name, "pods")) {
+			all = append(all, fmt.Sprintf("%s/%s %s %t %s", one.Group, one.Version, one.Name, one.Namespaced, one.Kind))
+		}
 	}
+	slices.Sort(all)
+	return all
 }
 
 // A broken aggregated API makes only its own group unknown.
@@ -435,12 +312,7 @@ func TestDiscoverABrokenGroup(t *testing.T) {
 	if err := c.Discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, one := range c.Resources.All() {
-		got = append(got, one.Group+"/"+one.Version+" "+one.Name)
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff([]string{"/v1 pods", "broken.example.com/* */*"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"/v1 pods true Pod", "broken.example.com/* */* false "}, described(c.Resources, "", "broken.example.com")); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}
 }

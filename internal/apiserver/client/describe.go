@@ -22,7 +22,7 @@ import (
 // Version returns the gitVersion of the API server. It repeats the request while the server is
 // overloaded, but not if nothing listens there: the address can be wrong.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	answer, err := c.version(ctx, c.begin(), func(answer framework.Result) bool { return !Overloaded(answer.Status.Code) })
+	answer, err := c.version(ctx)
 	if err != nil {
 		return "", fmt.Errorf("reach API server at %s: %w", c.Host(), err)
 	}
@@ -44,18 +44,25 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 }
 
 // version reads the version of the API server. It repeats the request if the connection is closed
-// without a response, or if the response is not accepted.
-func (c *Client) version(ctx context.Context, pause wait.Backoff, accept func(framework.Result) bool) (answer framework.Result, err error) {
+// without a response, or if the server is overloaded.
+func (c *Client) version(ctx context.Context) (answer framework.Result, err error) {
+	pause := c.begin()
 	err = wait.ExponentialBackoffWithContext(ctx, pause, func(ctx context.Context) (bool, error) {
 		var err error
 		answer, err = c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
-		closed := utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || errors.Is(err, errSentAgain)
-		if pause.Steps--; pause.Steps > 0 && closed {
+		pause.Steps--
+		if pause.Steps > 0 && (utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)) {
 			return false, nil
 		}
-		return pause.Steps == 0 || accept(answer), err
+		return pause.Steps == 0 || !Overloaded(answer.Status.Code), err
 	})
 	return answer, err
+}
+
+// Ping returns an error if the API server does not respond. Any status is a response.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.version(ctx)
+	return err
 }
 
 // Overloaded reports whether an API server responds with a code because it has too much to do.
@@ -102,23 +109,6 @@ func (c *Client) User(ctx context.Context) framework.User {
 		user.Extra[key] = values
 	}
 	return user
-}
-
-// Ping returns an error if the API server does not respond. Any status is a response.
-func (c *Client) Ping(ctx context.Context) error {
-	_, err := c.ping(ctx)
-	return err
-}
-
-// pings is how often ping sends a request whose connection is closed: a server at a wrong address
-// can close each.
-const pings = 4
-
-// ping returns a response of the API server, whatever its status.
-func (c *Client) ping(ctx context.Context) (framework.Result, error) {
-	pause := c.begin()
-	pause.Steps = min(pause.Steps, pings)
-	return c.version(ctx, pause, func(framework.Result) bool { return true })
 }
 
 // HasControllers reports whether kube-controller-manager holds its Lease. It is false if the Lease

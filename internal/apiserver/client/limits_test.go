@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,9 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// aggregated is the media type of aggregated discovery.
-const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // repeat writes parts until the reader has enough, or n parts.
 func repeat(w io.Writer, part string, n int) {
@@ -170,64 +166,4 @@ func unaggregated(w http.ResponseWriter, r *http.Request, n int) {
 	default:
 		_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","resources":[{"name":"widgets","kind":"Widget","verbs":["get"]}]}`)
 	}
-}
-
-// A cluster with many CustomResourceDefinitions, and a list of many objects, are read.
-func TestLargeServer(t *testing.T) {
-	const crds, objects = 1000, 100_000
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/api":
-			w.Header().Set("Content-Type", aggregated)
-			_, _ = io.WriteString(w, `{"items":[]}`)
-		case "/apis":
-			w.Header().Set("Content-Type", aggregated)
-			writeDiscovery(w, crds)
-		default:
-			w.Header().Set("Content-Type", "application/json")
-			writePage(w, r, objects)
-		}
-	})
-	if err := c.Discover(t.Context()); err != nil || len(c.Resources.Kinds()) != 3*crds {
-		t.Errorf("Discover = %v, %d kinds", err, len(c.Resources.Kinds()))
-	}
-	list, err := c.List(t.Context(), Resource{GroupVersionResource: Namespaces()}, "", metav1.ListOptions{})
-	if err != nil || len(list.Items) != objects {
-		t.Errorf("List = %d objects, %v; want %d", len(list.Items), err, objects)
-	}
-}
-
-// writeDiscovery writes n groups, each with a resource in three versions.
-func writeDiscovery(w io.Writer, n int) {
-	const version = `{"version":"v%d","freshness":"Current","resources":[{"resource":"widgets","responseKind":{"group":"","version":"","kind":"Widget"},` +
-		`"scope":"Namespaced","singularResource":"widget","verbs":["delete","deletecollection","get","list","patch","create","update","watch"],"shortNames":["w"],"categories":["all"],` +
-		`"subresources":[{"subresource":"status","responseKind":{"group":"","version":"","kind":"Widget"},"verbs":["get","patch","update"]},` +
-		`{"subresource":"scale","responseKind":{"group":"autoscaling","version":"v1","kind":"Scale"},"verbs":["get","patch","update"]}]}]}`
-	_, _ = io.WriteString(w, `{"kind":"APIGroupDiscoveryList","items":[`)
-	for i := range n {
-		if i > 0 {
-			_, _ = io.WriteString(w, ",")
-		}
-		_, _ = fmt.Fprintf(w, `{"metadata":{"name":"g%d.example.com","creationTimestamp":null},"versions":[`+version+","+version+","+version+`]}`, i, 1, 2, 3)
-	}
-	_, _ = io.WriteString(w, `]}`)
-}
-
-// writePage writes one page of a list of n objects, each with two field managers.
-func writePage(w io.Writer, r *http.Request, n int) {
-	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
-	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
-	until, next := min(from+limit, n), ""
-	if until < n {
-		next = strconv.Itoa(until)
-	}
-	_, _ = fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":%q},"items":[`, next)
-	for i := from; i < until; i++ {
-		if i > from {
-			_, _ = io.WriteString(w, ",")
-		}
-		manager := `{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{".":{}` + strings.Repeat(`,"f:a":{}`, 100) + `}}}}`
-		_, _ = fmt.Fprintf(w, `{"metadata":{"name":"n%d","managedFields":[%s,%s]}}`, i, manager, manager)
-	}
-	_, _ = io.WriteString(w, `]}`)
 }

@@ -66,23 +66,21 @@ func (c *Client) partialObjects(res Resource, namespace string) metadata.Resourc
 	return c.metadata.Resource(res.GroupVersionResource).Namespace(namespace)
 }
 
-// Create creates an object from a manifest, and the API server refuses fields that it does not
-// know. If the API server did not respond to an attempt and has the object at the next one, it was
-// created: only this client uses the name.
+// Create is CreateNew for a name that only this client uses: if the API server did not respond to an attempt and has the
+// object at the next one, it was created.
 func (c *Client) Create(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
-	created, repeated, err := c.CreateNew(ctx, o, manifest)
-	if apierrors.IsAlreadyExists(err) && repeated {
+	ctx, attempts := counted(ctx)
+	created, err := c.CreateNew(ctx, o, manifest)
+	if apierrors.IsAlreadyExists(err) && *attempts > 1 {
 		return c.Get(ctx, o)
 	}
 	return created, err
 }
 
-// CreateNew is Create for a name that another object can have. If repeated is true, an error
-// AlreadyExists can be about the object that an earlier attempt of this call created.
-func (c *Client) CreateNew(ctx context.Context, o Object, manifest map[string]any) (created *unstructured.Unstructured, repeated bool, err error) {
-	ctx, attempts := counted(ctx)
-	created, err = c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: o.Manager})
-	return created, *attempts > 1, failed("create", o, err)
+// CreateNew creates an object from a manifest, and the API server refuses fields that it does not know.
+func (c *Client) CreateNew(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
+	created, err := c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: o.Manager})
+	return created, failed("create", o, err)
 }
 
 // Get reads an object, or one of its subresources.

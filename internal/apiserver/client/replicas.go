@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,16 +17,10 @@ import (
 // API servers. A load balancer that chooses one of two at random chooses the same for all of them once in 500,000 times.
 const freshConnections = 20
 
-// replicas is about the API servers of a cluster, if there are several.
-type replicas struct {
-	mu sync.Mutex
-	// fresh sends each request on a connection of its own. It is nil if there is only one API server.
-	fresh *Client
-}
-
 // FindReplicas finds out from the EndpointSlices of the Service kubernetes whether the cluster has several API servers
 // behind the address of the client, and returns a message if it does. SendToAll then sends on new connections too. If
-// there is only one API server, or the EndpointSlices cannot be read, the message is empty, and SendToAll is Send.
+// there is only one API server, or the EndpointSlices cannot be read, the message is empty, and SendToAll is Send. Call it before
+// other methods.
 func (c *Client) FindReplicas(ctx context.Context) (message string) {
 	reader, err := discoveryclient.NewForConfigAndClient(c.config, c.http)
 	if err != nil {
@@ -41,9 +34,7 @@ func (c *Client) FindReplicas(ctx context.Context) (message string) {
 	if count < 2 {
 		return ""
 	}
-	c.replicas.mu.Lock()
-	defer c.replicas.mu.Unlock()
-	if c.replicas.fresh, err = c.onNewConnections(); err != nil {
+	if c.fresh, err = c.onNewConnections(); err != nil {
 		return ""
 	}
 	return fmt.Sprintf("the cluster has %d API servers: what is installed counts as effective when %d requests in a row on new connections to %s find it effective",
@@ -86,15 +77,12 @@ func readyEndpoints(all []discoveryv1.EndpointSlice) int {
 // SendToAll sends a request to the API server. If the cluster has several, it then sends it on new connections, until
 // one of the responses lacks something. Lacks returns what a response lacks, or "".
 func (c *Client) SendToAll(ctx context.Context, r HTTPRequest, lacks func(framework.Result) string) (answer framework.Result, missing string, err error) {
-	c.replicas.mu.Lock()
-	fresh := c.replicas.fresh
-	c.replicas.mu.Unlock()
 	if answer, err = c.Send(ctx, r); err != nil {
 		return answer, "", err
 	}
 	missing = lacks(answer)
-	for n := 0; fresh != nil && missing == "" && n < freshConnections; n++ {
-		if answer, err = fresh.Send(ctx, r); err != nil {
+	for n := 0; c.fresh != nil && missing == "" && n < freshConnections; n++ {
+		if answer, err = c.fresh.Send(ctx, r); err != nil {
 			return answer, "", err
 		}
 		if missing = lacks(answer); missing != "" {

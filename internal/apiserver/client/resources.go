@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,17 +31,15 @@ func Namespaces() schema.GroupVersionResource {
 }
 
 // Resources has what an API server serves: what discovery returned, and the CustomResourceDefinitions that were added
-// since. It also knows what a run stores, and which API server serves what.
+// since. It also knows which API server serves what.
 type Resources struct {
 	served *kinds.Catalogue
+	// builtIn are the kinds of a kube-apiserver: one of these is not taken for a misspelt kind.
+	builtIn *kinds.Catalogue
 
 	mu sync.RWMutex
-	// others are kinds that other API servers serve: see Know.
-	others *kinds.Catalogue
 	// custom are the resources of AddCRD. Their subresources are for the API server to say.
 	custom map[schema.GroupResource]bool
-	// stored are the resources of which a run created objects: see AddStored.
-	stored map[schema.GroupVersionResource]Resource
 	// servers are the Services of the aggregated API servers, by what they serve.
 	servers map[schema.GroupVersion]string
 	// unread are the groups with a version that discovery could not read.
@@ -52,8 +49,8 @@ type Resources struct {
 // NewResources returns the Resources of a discovery.
 func NewResources(lists ...*metav1.APIResourceList) *Resources {
 	r := &Resources{
-		served: kinds.NewCatalogue(nil), others: kinds.NewCatalogue(nil), custom: map[schema.GroupResource]bool{},
-		stored: map[schema.GroupVersionResource]Resource{}, servers: map[schema.GroupVersion]string{},
+		served: kinds.NewCatalogue(nil), builtIn: kinds.NewCatalogue(kinds.BuiltIn()),
+		custom: map[schema.GroupResource]bool{}, servers: map[schema.GroupVersion]string{},
 	}
 	r.Add(lists...)
 	return r
@@ -61,14 +58,6 @@ func NewResources(lists ...*metav1.APIResourceList) *Resources {
 
 // BuiltIn returns the resources of a kube-apiserver, without CustomResourceDefinitions.
 func BuiltIn() *Resources { return NewResources(kinds.BuiltIn()...) }
-
-// Know makes the kinds of other Resources known without serving them: one of these is not taken for
-// a misspelt kind.
-func (r *Resources) Know(others *Resources) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.others = others.served
-}
 
 // Add adds a part of the result of discovery.
 func (r *Resources) Add(lists ...*metav1.APIResourceList) {
@@ -117,8 +106,8 @@ func (r *Resources) Kinds() []string {
 
 // All returns the resources and subresources that the API server serves, as discovery describes them; a
 // subresource has the Kind of its resource. If it is not known which subresources there are, there is "widgets/*",
-// besides "widgets/status" if there is a status. A resource that other API servers serve (see
-// Know) has the version "*", and a group that discovery could not read has the resource "*/*" in it.
+// besides "widgets/status" if there is a status. A resource of a kube-apiserver that this one does not serve
+// has the version "*", and a group that discovery could not read has the resource "*/*" in it.
 func (r *Resources) All() []metav1.APIResource {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -134,7 +123,7 @@ func (r *Resources) All() []metav1.APIResource {
 			})
 		}
 	}
-	for _, one := range r.others.All() {
+	for _, one := range r.builtIn.All() {
 		if len(r.served.Find(one.Group, one.Resource)) == 0 {
 			all = append(all, metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource, Namespaced: one.Namespaced},
 				metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource + "/*", Namespaced: one.Namespaced})
@@ -166,16 +155,13 @@ func (r *Resources) Of(kind schema.GroupVersionKind) (Resource, error) {
 		slices.Sort(served)
 		return Resource{}, fmt.Errorf("%w (it serves %s)", not, strings.Join(served, ", "))
 	}
-	r.mu.RLock()
-	others := r.others
-	r.mu.RUnlock()
-	for _, one := range others.All() {
+	for _, one := range r.builtIn.All() {
 		if one.Group == kind.Group {
 			names = append(names, one.Kind.Kind)
 		}
 	}
 	slices.Sort(names)
-	if correct := suggest.Nearest(kind.Kind, names); correct != "" && others.OfGroupKind(kind.GroupKind()) == nil {
+	if correct := suggest.Nearest(kind.Kind, names); correct != "" && r.builtIn.OfGroupKind(kind.GroupKind()) == nil {
 		return Resource{}, fmt.Errorf("there is no kind %s in %s; did you mean %q?", kind.Kind, kind.GroupVersion(), correct)
 	}
 	return Resource{}, fmt.Errorf("%w (is its CustomResourceDefinition given?)", not)
@@ -212,35 +198,10 @@ func (r *Resources) ServesSubresource(res Resource, subresource string) error {
 	return nil
 }
 
-// AllNamespaced reports whether every resource that a rule names is known to live in
-// namespaces. Names can have a subresource ("pods/*"). A wildcard is not known to.
-func (r *Resources) AllNamespaced(groups, names []string) bool {
-	for _, group := range groups {
-		for _, name := range names {
-			if found := r.served.Find(group, name); len(found) == 0 || !found[0].Namespaced {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// AddStored adds a resource of which a run creates objects. Deletable then returns it, whatever discovery says.
-func (r *Resources) AddStored(res Resource) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	res.Deletable = true
-	r.stored[res.GroupVersionResource] = res
-}
-
-// Deletable returns every resource of one scope that the API server stores objects of, one version of each: the
-// resources of AddStored and of discovery.
+// Deletable returns every resource of one scope that the API server stores objects of, one version of each.
 func (r *Resources) Deletable(namespaced bool) []Resource {
-	r.mu.RLock()
-	all := slices.Collect(maps.Values(r.stored))
-	r.mu.RUnlock()
 	seen := map[schema.GroupResource]bool{}
-	return slices.DeleteFunc(append(all, r.all(r.served.All())...), func(item Resource) bool {
+	return slices.DeleteFunc(r.all(r.served.All()), func(item Resource) bool {
 		if item.Namespaced != namespaced || !item.Deletable || seen[item.GroupResource()] {
 			return true
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -19,10 +18,6 @@ import (
 func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 12}
 }
-
-// maxRetryAfter limits how long a Retry-After header of a response delays the next
-// attempt.
-const maxRetryAfter = 5 * time.Second
 
 // attemptsKey is the key of a context whose requests are counted, and sent only once if
 // the counter is nil.
@@ -68,13 +63,11 @@ func (t *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 		if !t.transient(response, err) || pause.Steps <= 1 || request.Context().Err() != nil {
 			return response, err
 		}
-		delay := pause.Step()
 		if response != nil {
-			delay = max(delay, retryAfter(response))
 			_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20))
 			_ = response.Body.Close()
 		}
-		timer := time.NewTimer(delay)
+		timer := time.NewTimer(pause.Step())
 		select {
 		case <-timer.C:
 		case <-request.Context().Done():
@@ -108,15 +101,6 @@ func (t *retrying) transient(response *http.Response, err error) bool {
 		return time.Since(time.Unix(0, t.lost.Load())) < restartTime
 	}
 	return Overloaded(int32(response.StatusCode))
-}
-
-// retryAfter returns the delay that a response asks for.
-func retryAfter(response *http.Response) time.Duration {
-	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 }
 
 // again returns a copy of a request with its body from the beginning.

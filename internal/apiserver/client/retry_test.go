@@ -110,17 +110,6 @@ func TestCreateAfterALostResponse(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	for header, want := range map[string]time.Duration{"": 0, "2": 2 * time.Second, "-1": 0, "x": 0, "3600": maxRetryAfter} {
-		t.Run(header, func(t *testing.T) {
-			response := &http.Response{Header: http.Header{"Retry-After": {header}}}
-			if got := retryAfter(response); got != want {
-				t.Errorf("Retry-After %q: got %s, want %s", header, got, want)
-			}
-		})
-	}
-}
-
 // A request without a response in time is no end of the limit of Poll.
 func TestPollWithoutResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

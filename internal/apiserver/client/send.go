@@ -3,12 +3,9 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,10 +34,6 @@ type HTTPRequest struct {
 	User *framework.User
 }
 
-// errSentAgain means: package net/http repeated a request that reads, because the connection was
-// closed without a response. The API server may have handled both.
-var errSentAgain = errors.New("the connection was closed without a response, and the request was sent again")
-
 // Send sends a request once and returns the response, whatever its status. The error
 // is a framework.ErrNoResponse, unless ctx was cancelled, or a LimitError. The result has the audit ID and the
 // times also then.
@@ -61,22 +54,11 @@ func (c *Client) Send(ctx context.Context, r HTTPRequest) (framework.Result, err
 		request.Body(r.Body)
 	}
 	result.Started = time.Now()
-	var open, again atomic.Bool
-	response := request.Do(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteHeaders: func() {
-			if open.Swap(true) {
-				again.Store(true)
-			}
-		},
-		GotFirstResponseByte: func() { open.Store(false) }, // a redirect can follow
-	}))
+	response := request.Do(ctx)
 	result.Finished = time.Now()
 	var code int
 	response.StatusCode(&code)
 	body, err := response.Raw()
-	if again.Load() {
-		return result, fmt.Errorf("%s %s: %w", r.Method, r.Path, withNoResponse(errSentAgain))
-	}
 	if code == 0 {
 		return result, fmt.Errorf("%s %s: %w", r.Method, r.Path, withNoResponse(err))
 	}

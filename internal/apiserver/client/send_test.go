@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -143,22 +142,5 @@ func TestSendWithoutResponse(t *testing.T) {
 	}
 	if _, err := New(nil); err == nil {
 		t.Error("New(nil) returned no error")
-	}
-}
-
-// A request that net/http repeats on a new connection was perhaps handled twice: nothing is known.
-func TestSendAgain(t *testing.T) {
-	var sent atomic.Int64
-	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if sent.Add(1) == 2 { // on the connection of the first request
-			hijack(w)
-		}
-	})
-	get := HTTPRequest{Method: http.MethodGet, Path: "/x"}
-	if _, err := c.Send(t.Context(), get); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Send(t.Context(), get); !errors.Is(err, framework.ErrNoResponse) || sent.Load() != 3 {
-		t.Errorf("got %v after %d requests, want an ErrNoResponse after 3", err, sent.Load())
 	}
 }

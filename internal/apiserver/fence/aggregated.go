@@ -2,18 +2,14 @@ package fence
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
-	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 )
 
 // maxCreations limits how many different creations are tried on an aggregated API server: it can refuse some.
@@ -76,11 +72,8 @@ func (f *Fences) waitForAggregated(ctx context.Context, current *fence, interval
 		missing := ""
 		err := client.Poll(ctx, interval, f.limit(), func() (bool, error) {
 			var err error
-			if current.features.NoWarnings {
-				return false, fmt.Errorf("%w: without warnings it is not known what is effective there", framework.ErrTimeout)
-			}
 			for _, one := range current.servers[name] {
-				_, missing, err = f.Client.SendToAll(ctx, one.dryRun(current.scope), current.missing)
+				_, missing, err = f.send(ctx, current, one.dryRun(current))
 				if err != nil || missing == "" {
 					break
 				}
@@ -112,18 +105,14 @@ func (f *Fences) aggregatedServers() map[string][]creation {
 	return found
 }
 
-// dryRun returns the request. The name contains the ID of the run.
-func (c creation) dryRun(scope *install.Scope) client.HTTPRequest {
+// dryRun returns the request.
+func (c creation) dryRun(of *fence) client.HTTPRequest {
 	object, namespace := maps.Clone(c.object), ""
-	object["metadata"] = map[string]any{"name": scope.ID + "-probe"}
+	object["metadata"] = map[string]any{"name": of.probe()}
 	if c.resource.Namespaced {
-		namespace = scope.ID
+		namespace = of.scope.ID
 	}
-	body, _ := json.Marshal(object)
-	return client.HTTPRequest{
-		Method: http.MethodPost, Path: client.URLPath(c.resource.GroupVersionResource, namespace, "", ""), Query: url.Values{"dryRun": {"All"}},
-		Body: body, ContentType: "application/json",
-	}
+	return dryRun(c.resource.GroupVersionResource, namespace, object)
 }
 
 // rules returns the rules of the sentinels, which match all dry runs.

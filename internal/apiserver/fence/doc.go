@@ -8,5 +8,5 @@
 // every second (k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go).
 //
 // It also finds out whether an API server reaches webhooks at all: a Hook server, by an address of this machine
-// ([HookServers]), and the webhooks under test ([Webhooks]).
+// ([HookServers]). And it waits for the webhooks under test that Hooks call ([Webhooks]).
 package fence

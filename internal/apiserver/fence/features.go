@@ -73,21 +73,20 @@ func (f *Fences) Detect(ctx context.Context) (Features, error) {
 	if f.detected {
 		return f.features, nil
 	}
-	scope, err := f.namespace(ctx)
-	if err != nil {
+	if _, err := f.Namespace(ctx); err != nil {
 		return Features{}, err
 	}
-	recording := f.Install.Hooks.Record(scope.ID)
+	recording := f.Install.Hooks.Record(f.scope.ID)
 	defer recording.Stop()
 	began := time.Now()
-	installed, err := f.Install.InstallAdmission(ctx, scope, map[string]any{
+	installed, err := f.Install.InstallAdmission(ctx, f.scope, map[string]any{
 		"apiVersion": install.AdmissionGroup + "/v1", "kind": install.KindValidatingWebhooks, "metadata": map[string]any{"name": "features"},
 		"webhooks": []any{map[string]any{"name": featureWebhook, "rules": ProbeRules(), "failurePolicy": "Ignore", "timeoutSeconds": int64(5)}},
 	}, map[string]hook.Script{featureWebhook: {Replies: []hook.Reply{{Warnings: []string{featureMark}}}}})
 	if err != nil {
 		return Features{}, err
 	}
-	found, err := f.tryEach(ctx, scope, recording, began)
+	found, err := f.tryEach(ctx, recording, began)
 	if err == nil {
 		f.features, f.detected = found, true
 	}
@@ -98,12 +97,12 @@ func (f *Fences) Detect(ctx context.Context) (Features, error) {
 // default, which must not be touched.
 func (f *Fences) callsOutside(ctx context.Context, of Subject, recording *hook.Recording) (bool, error) {
 	before := len(recording.Calls())
-	_, err := f.Client.Send(ctx, ProbeOf(of, &install.Scope{ID: metav1.NamespaceDefault}, nil))
+	_, err := f.Client.Send(ctx, probe(of, metav1.NamespaceDefault, map[string]any{"name": ProbeName}))
 	return len(recording.Calls()) > before, err
 }
 
 // tryEach sends dry-run requests for each of Subjects, until it is known which of them the webhook is called for.
-func (f *Fences) tryEach(ctx context.Context, scope *install.Scope, recording *hook.Recording, began time.Time) (Features, error) {
+func (f *Fences) tryEach(ctx context.Context, recording *hook.Recording, began time.Time) (Features, error) {
 	var found Features
 	var first time.Time // when the webhook was called first
 	warned := false
@@ -112,7 +111,7 @@ func (f *Fences) tryEach(ctx context.Context, scope *install.Scope, recording *h
 		found.NotAdmitted = nil
 		for _, one := range slices.Clone(left) {
 			before := len(recording.Calls())
-			answer, err := f.Client.Send(ctx, ProbeOf(one, scope, nil))
+			answer, err := f.Client.Send(ctx, probe(one, f.scope.ID, map[string]any{"name": ProbeName}))
 			if err != nil {
 				return false, err
 			}

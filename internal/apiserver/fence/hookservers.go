@@ -54,26 +54,20 @@ func HookServers(ctx context.Context, installer *install.Installer, scope *insta
 	}
 	var refused error
 	err = client.Poll(ctx, client.Later, limit, func() (bool, error) {
-		for n, subject := range Subjects() { // an API server can store some kinds without admission
-			answer, err := installer.Client.Send(ctx, ProbeOf(subject, scope, nil))
+		for _, subject := range slices.Backward(Subjects()) { // an API server can store some kinds without admission
+			answer, err := installer.Client.Send(ctx, probe(subject, scope.ID, map[string]any{"name": ProbeName}))
 			if err != nil {
 				return false, err
 			}
-			switch {
-			case n > 0: // only a refusal of the usual kind says why
-			case answer.Allowed():
-				refused = nil
-			default:
+			refused = nil
+			if !answer.Allowed() { // the last one is of the usual kind
 				refused = fmt.Errorf("the API server refused the dry-run request: %d %w", answer.Status.Code, &apierrors.StatusError{ErrStatus: answer.Status})
 			}
-			for i, recording := range recordings {
-				reached[i] = len(recording.Calls()) > 0
-			}
-			if slices.Contains(reached, true) {
-				return true, nil
-			}
 		}
-		return false, nil
+		for i, recording := range recordings {
+			reached[i] = len(recording.Calls()) > 0
+		}
+		return slices.Contains(reached, true), nil
 	})
 	if errors.Is(err, framework.ErrTimeout) {
 		err = refused // without a refusal the API server just cannot call any of the servers

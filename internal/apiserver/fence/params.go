@@ -3,7 +3,6 @@ package fence
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -29,27 +28,25 @@ const (
 	againLimit = time.Second
 )
 
-// paramsLabel is the label of a probe that a reader answers, a mutating one by paramAnnotation. The probe has the name
-// of the parameter in nameAnnotation.
+// paramsLabel is the label of a probe that a reader answers, a validating one by warnings, and a mutating one by annotations
+// that begin with paramAnnotation. The reader answers about the parameters whose UID begins with the value of
+// partAnnotation: a response has room for some twenty warnings.
 const (
 	paramsLabel     = "admissiontest.dev/params"
-	paramAnnotation = "fence-param"
-	nameAnnotation  = "fence-param-name"
+	paramAnnotation = "fence-param-"
+	partAnnotation  = "fence-params"
+	partSize        = 15
 )
 
 // reader is a policy with a paramKind, or one of its bindings, which names every parameter in one
-// namespace. Its answer to a probe is the version in which the plugin sees one of them, as a warning or as
-// an annotation.
+// namespace. Its answer to a probe are the versions in which the plugin sees them.
 type reader struct {
 	once sync.Once
 	err  error
-	// name is the name of the policy, without prefix, or the value of paramsLabel for the binding.
+	// name is the name of the policy, without prefix, or of the binding, and then the value of paramsLabel.
 	name string
-	// written is true when it exists, and effective is true when a fence was effective after that. Failed is
-	// true after a wait for it ran out. They are guarded by Fences.mu.
-	written, effective, failed bool
-	// seen is true after the policy saw a parameter of the kind. It is guarded by Fences.mu.
-	seen bool
+	// written is the number of Fences.count when it had been written. It is guarded by Fences.mu.
+	written int64
 }
 
 // readerOf returns the reader with a key.
@@ -71,108 +68,79 @@ func (f *Fences) readerOf(key install.Param) *reader {
 // It also keeps the informer of the kind running between the scenarios of a run: a built-in kind has none
 // any more after the last policy with this paramKind (docs/findings.md).
 func (f *Fences) Watch(ctx context.Context, p install.Param) error {
-	binding := f.binding(p)
+	binding := f.readerOf(p)
 	binding.once.Do(func() {
-		binding.err = f.write(ctx, p, binding)
+		if binding.err = f.write(ctx, p, binding.name); binding.err != nil {
+			binding.err = fmt.Errorf("read parameters of kind %s: %w", p.Kind.Kind, binding.err)
+		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		binding.written = binding.err == nil
+		binding.written = f.count.Add(1)
 	})
 	return binding.err
 }
 
-// written returns the readers that exist and for which there was no fence yet.
-func (f *Fences) written(kinds Kinds) []*reader {
+// fenced notes that a fence was effective for everything that was written until a number of count.
+func (f *Fences) fenced(kinds Kinds, until int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var found []*reader
-	for key, one := range f.readers {
-		of := kinds.ValidatingPolicies && key.Policy == install.KindValidatingPolicy || kinds.MutatingPolicies && key.Policy == install.KindMutatingPolicy
-		if of && one.written && !one.effective {
-			found = append(found, one)
-		}
+	if kinds.ValidatingPolicies {
+		f.validated = max(f.validated, until)
 	}
-	return found
-}
-
-// effective notes that there was a fence after readers were written.
-func (f *Fences) effective(written []*reader) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, one := range written {
-		one.effective = true
+	if kinds.MutatingPolicies {
+		f.mutated = max(f.mutated, until)
 	}
 }
 
-// binding returns the reader of a kind in a namespace.
-func (f *Fences) binding(p install.Param) *reader {
-	p.Object.Name = ""
-	return f.readerOf(p)
-}
-
-// policy returns the reader of a kind.
-func (f *Fences) policy(p install.Param) *reader {
-	return f.readerOf(install.Param{Policy: p.Policy, Kind: p.Kind})
-}
-
-// write creates a reader of a namespace, and its policy if it is the first one of the kind. Every parameter of
-// the namespace is selected, not one by its name: newer API servers read a parameter from storage if
-// its name is not in the cache.
-func (f *Fences) write(ctx context.Context, p install.Param, binding *reader) error {
-	scope, err := f.namespace(ctx)
-	if err != nil {
+// write creates the reader of a namespace, and its policy if it is the first one of the kind.
+func (f *Fences) write(ctx context.Context, p install.Param, name string) error {
+	if _, err := f.Namespace(ctx); err != nil {
 		return err
 	}
-	policy := f.policy(p)
+	policy := f.readerOf(install.Param{Policy: p.Policy, Kind: p.Kind})
 	policy.once.Do(func() {
-		_, policy.err = f.Install.InstallAdmission(ctx, scope, readerPolicy(p, policy.name), nil)
+		_, policy.err = f.Install.InstallAdmission(ctx, f.scope, readerPolicy(p, policy.name), nil)
 	})
 	if policy.err != nil {
-		return fmt.Errorf("read parameters of kind %s: %w", p.Kind.Kind, policy.err)
+		return policy.err
 	}
 	ref := map[string]any{"selector": map[string]any{}, "parameterNotFoundAction": "Allow"}
-	if p.Object.Namespace != "" {
-		ref["namespace"] = p.Object.Namespace
+	if p.Namespace != "" {
+		ref["namespace"] = p.Namespace
 	}
 	spec := map[string]any{
 		"policyName": policy.name, "paramRef": ref,
-		"matchResources": map[string]any{"objectSelector": map[string]any{"matchLabels": map[string]any{paramsLabel: binding.name}}},
+		"matchResources": map[string]any{"objectSelector": map[string]any{"matchLabels": map[string]any{paramsLabel: name}}},
 	}
 	if p.Policy == install.KindValidatingPolicy {
 		spec["validationActions"] = []any{"Warn"}
 	}
-	if features := f.current(); features.NoWarnings && p.Policy == install.KindValidatingPolicy {
-		spec["validationActions"] = []any{"Deny"}
-	}
-	if _, err = f.Install.InstallAdmission(ctx, scope, manifest(p.Policy+"Binding", binding.name, spec), nil); err != nil {
-		return fmt.Errorf("read parameters of kind %s: %w", p.Kind.Kind, err)
-	}
-	return nil
+	_, err := f.Install.InstallAdmission(ctx, f.scope, manifest(p.Policy+"Binding", name, spec), nil)
+	return err
 }
 
 func readerPolicy(p install.Param, name string) map[string]any {
-	const version = `params.metadata.uid + " " + params.metadata.resourceVersion`
 	spec := map[string]any{
 		"paramKind": map[string]any{"apiVersion": p.Kind.GroupVersion().String(), "kind": p.Kind.Kind}, "failurePolicy": "Fail",
 		"matchConstraints": map[string]any{
 			"resourceRules":  ProbeRules(),
 			"objectSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": paramsLabel, "operator": "Exists"}}},
 		},
-		"matchConditions": []any{map[string]any{"name": "named", "expression": fmt.Sprintf("params.metadata.name == object.metadata.annotations[%q]", nameAnnotation)}},
+		"matchConditions": []any{map[string]any{"name": "part", "expression": fmt.Sprintf("params.metadata.uid.startsWith(object.metadata.annotations[%q])", partAnnotation)}},
 	}
 	if p.Policy == install.KindValidatingPolicy {
-		spec["validations"] = []any{map[string]any{"expression": "false", "messageExpression": `"param " + ` + version}}
+		spec["validations"] = []any{map[string]any{"expression": "false", "messageExpression": `"param " + params.metadata.uid + " " + params.metadata.resourceVersion`}}
 		return manifest(p.Policy, name, spec)
 	}
 	spec["reinvocationPolicy"] = "Never"
 	spec["mutations"] = []any{map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
-		"expression": fmt.Sprintf(`Object{metadata: Object.metadata{annotations: {%q: "param " + %s}}}`, paramAnnotation, version),
+		"expression": fmt.Sprintf(`Object{metadata: Object.metadata{annotations: {%q + params.metadata.uid: params.metadata.resourceVersion}}}`, paramAnnotation),
 	}}}
 	return manifest(p.Policy, name, spec)
 }
 
 // WaitForParams returns when the policy plugins of each API server that can be reached know the kinds of
-// parameters, and see the parameters as they are now.
+// parameters, and see the parameters as they are now, and no others.
 //
 // The error is a framework.ErrTimeout if they do not.
 func (f *Fences) WaitForParams(ctx context.Context, params []install.Param) error {
@@ -181,12 +149,10 @@ func (f *Fences) WaitForParams(ctx context.Context, params []install.Param) erro
 		if err := f.Watch(ctx, p); err != nil {
 			return err
 		}
-		binding := f.binding(p)
+		binding := f.readerOf(p)
 		f.mu.Lock()
-		if !binding.effective {
-			kinds.ValidatingPolicies = kinds.ValidatingPolicies || p.Policy == install.KindValidatingPolicy
-			kinds.MutatingPolicies = kinds.MutatingPolicies || p.Policy == install.KindMutatingPolicy
-		}
+		kinds.ValidatingPolicies = kinds.ValidatingPolicies || p.Policy == install.KindValidatingPolicy && binding.written > f.validated
+		kinds.MutatingPolicies = kinds.MutatingPolicies || p.Policy == install.KindMutatingPolicy && binding.written > f.mutated
 		f.mu.Unlock()
 	}
 	if err := f.Wait(ctx, kinds); err != nil {
@@ -200,29 +166,18 @@ func (f *Fences) WaitForParams(ctx context.Context, params []install.Param) erro
 	return nil
 }
 
-// waitForParam waits for one parameter, or for its kind.
+// waitForParam waits for the parameters of a kind in one namespace.
 func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
-	binding, policy := f.binding(p), f.policy(p)
 	f.mu.Lock()
 	limit := paramLimit
-	if policy.failed {
+	if f.unseen[p.Kind] {
 		limit = againLimit
 	}
 	f.mu.Unlock()
 	var lacks string
 	var known time.Time
-	err := client.Poll(ctx, client.Later, kindLimit, func() (bool, error) {
-		current, err := f.read(ctx, p)
-		if err != nil {
-			return false, err
-		}
-		_, lacks, err = f.Client.SendToAll(ctx, paramProbe(f.current().subject(), f.scope, binding.name, p.Object.Name), func(answer framework.Result) string {
-			f.noteSeen(policy, answer)
-			if deniedByAnother(answer) && (current != nil || f.hasSeen(policy) || strings.Contains(answer.Status.Message, noParams)) {
-				answer.Status = metav1.Status{Code: http.StatusOK} // the warnings of the reader have arrived
-			}
-			return unseen(p, answer, current)
-		})
+	err := client.Poll(ctx, client.Later, kindLimit, func() (_ bool, err error) {
+		lacks, err = f.readParams(ctx, p)
 		switch {
 		case err != nil || lacks == "":
 			return err == nil, err
@@ -237,62 +192,42 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 		return err
 	}
 	f.mu.Lock()
-	policy.failed = true
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	if f.unseen == nil {
+		f.unseen = map[schema.GroupVersionKind]bool{}
+	}
+	f.unseen[p.Kind] = true
 	return fmt.Errorf("%w: %s: %s", err, lacks, whyUnseen(lacks))
 }
 
-// deniedByAnother reports whether a policy refused a request that is no reader, and knows its own paramKind.
-func deniedByAnother(answer framework.Result) bool {
-	message := answer.Status.Message
-	return deniedByPolicy(answer) && !strings.Contains(message, "-"+install.ReaderPrefix) && !strings.Contains(message, kindUnknown)
-}
-
-// noteSeen notes that the policy of a reader saw a parameter. Then it knows the kind.
-func (f *Fences) noteSeen(policy *reader, answer framework.Result) {
-	if slices.ContainsFunc(answer.Warnings, seenParam.MatchString) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		policy.seen = true
+// readParams returns how the parameters that the plugin sees differ from those of the API server, or "".
+func (f *Fences) readParams(ctx context.Context, p install.Param) (lacks string, err error) {
+	current, err := f.Client.List(ctx, p.Resource, p.Namespace, metav1.ListOptions{})
+	if err != nil {
+		return "", err
 	}
-}
-
-func (f *Fences) hasSeen(policy *reader) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return policy.seen
-}
-
-// current returns the Features that were detected.
-func (f *Fences) current() Features {
+	parts := []string{""}
+	if len(current.Items) > partSize {
+		parts = strings.Split("0123456789abcdef", "")
+	}
 	f.detecting.Lock()
-	defer f.detecting.Unlock()
-	return f.features
-}
-
-// read returns the parameter, or nil if there is none.
-func (f *Fences) read(ctx context.Context, p install.Param) (*unstructured.Unstructured, error) {
-	if p.Object.Name == "" {
-		return nil, nil
+	subject := f.features.subject()
+	f.detecting.Unlock()
+	for _, part := range parts {
+		items := slices.DeleteFunc(slices.Clone(current.Items), func(item metav1.PartialObjectMetadata) bool { return !strings.HasPrefix(string(item.UID), part) })
+		request := probe(subject, f.scope.ID, map[string]any{
+			"name": ProbeName, "labels": map[string]any{paramsLabel: f.readerOf(p).name}, "annotations": map[string]any{partAnnotation: part},
+		})
+		_, lacks, err = f.Client.SendToAll(ctx, request, func(answer framework.Result) string { return unseen(p, answer, items) })
+		if err != nil || lacks != "" {
+			return lacks, err
+		}
 	}
-	found, err := f.Client.Get(ctx, p.Object)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return found, err
-}
-
-// paramProbe is a Probe that one reader answers, about the parameter with a name.
-func paramProbe(of Subject, scope *install.Scope, reader, name string) client.HTTPRequest {
-	return probe(of, scope, map[string]any{paramsLabel: reader}, map[string]any{nameAnnotation: name})
+	return "", nil
 }
 
 // kindUnknown is a part of the refusal of a policy whose paramKind the plugin does not know.
 const kindUnknown = "failed to find resource referenced by paramKind"
-
-// noParams is a part of the refusal of a policy that knows its paramKind, and finds no parameter in the namespace of the
-// probe. Policies of scenarios that run alone are asked too.
-const noParams = "no params found for policy binding"
 
 // whyUnseen returns why a parameter is probably not seen.
 func whyUnseen(lacks string) string {
@@ -305,37 +240,42 @@ func whyUnseen(lacks string) string {
 // seenParam matches the answer of a reader.
 var seenParam = regexp.MustCompile(`(?:^|: )param (\S+) (\S+)$`)
 
-// unseen returns how an answer differs from the parameter, or from that there is none, or "".
-func unseen(p install.Param, answer framework.Result, current *unstructured.Unstructured) string {
-	denial := seenParam.FindStringSubmatch(answer.Status.Message)
-	if !answer.Allowed() && denial == nil {
-		why := answer.Status.Message
-		if _, of, own := strings.Cut(why, "-"+install.ReaderPrefix); own { // not "policy X denied the request", which is of no interest
-			if _, cause, ok := strings.Cut(of, "denied request: "); ok {
-				why = cause
-			}
+// unseen returns how an answer differs from the parameters, or "". If a policy of a scenario
+// that runs alone refused the request, the warnings of the reader have arrived: configuration errors of policies, such as
+// a parameter that is missing in the namespace of the probe, come before match conditions.
+func unseen(p install.Param, answer framework.Result, current []metav1.PartialObjectMetadata) string {
+	why := answer.Status.Message
+	_, own, isOwn := strings.Cut(why, "-"+install.ReaderPrefix)
+	if !answer.Allowed() && (isOwn || strings.Contains(why, kindUnknown) || !deniedByPolicy(answer)) {
+		if _, cause, ok := strings.Cut(own, "denied request: "); ok { // not "policy X denied the request", which is of no interest
+			why = cause
 		}
 		return fmt.Sprintf("a %s cannot read parameters of kind %s: %s", p.Policy, p.Kind.Kind, why)
 	}
-	annotation, _, _ := unstructured.NestedString(answer.Fields(), "metadata", "annotations", paramAnnotation)
-	var uid, version string
-	for _, text := range append([]string{annotation, answer.Status.Message}, answer.Warnings...) {
-		if found := seenParam.FindStringSubmatch(text); found != nil {
-			uid, version = found[1], found[2]
+	seen, _, _ := unstructured.NestedStringMap(answer.Fields(), "metadata", "annotations")
+	versions := map[string]string{}
+	for name, version := range seen {
+		if uid, ok := strings.CutPrefix(name, paramAnnotation); ok {
+			versions[uid] = version
 		}
 	}
-	sees := func(how string) string {
-		return fmt.Sprintf("a %s %s %s", p.Policy, how, p.Kind.Kind+" "+p.Object.Name)
+	for _, text := range answer.Warnings {
+		if found := seenParam.FindStringSubmatch(text); found != nil {
+			versions[found[1]] = found[2]
+		}
 	}
-	switch {
-	case current == nil && uid == "":
-		return ""
-	case current == nil:
-		return sees("still has the parameter") + ", which does not exist any more"
-	case uid == "":
-		return sees("does not see the parameter")
-	case uid != string(current.GetUID()) || !atLeast(version, current.GetResourceVersion()):
-		return sees("sees an old version of the parameter")
+	for _, item := range current {
+		version, ok := versions[string(item.UID)]
+		if !ok {
+			return fmt.Sprintf("a %s does not see the parameter %s %s", p.Policy, p.Kind.Kind, item.Name)
+		}
+		if !atLeast(version, item.ResourceVersion) {
+			return fmt.Sprintf("a %s sees an old version of the parameter %s %s", p.Policy, p.Kind.Kind, item.Name)
+		}
+		delete(versions, string(item.UID))
+	}
+	if len(versions) > 0 {
+		return fmt.Sprintf("a %s still has a parameter of kind %s, which does not exist any more", p.Policy, p.Kind.Kind)
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,15 +17,14 @@ import (
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
-// param returns a parameter with its object.
-func param(t *testing.T, f *Fences, of install.Param, namespace, name string) install.Param {
+// of returns parameters of a kind in a namespace.
+func of(t *testing.T, f *Fences, policy string, kind schema.GroupVersionKind, namespace string) install.Param {
 	t.Helper()
-	res, err := f.Client.Resources.Of(of.Kind)
+	res, err := f.Client.Resources.Of(kind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	of.Object = client.Object{Resource: res, Namespace: namespace, Name: name}
-	return of
+	return install.Param{Policy: policy, Kind: kind, Resource: res, Namespace: namespace}
 }
 
 func policyPlugins() []string {
@@ -41,19 +41,28 @@ func TestWaitForParams(t *testing.T) {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	var all []install.Param
 	for _, policy := range policyPlugins() {
-		of := install.Param{Policy: policy, Kind: kind}
-		all = append(all, param(t, f, of, scope.ID, ""), param(t, f, of, scope.ID, "limit"), param(t, f, of, scope.ID, "none"))
+		all = append(all, of(t, f, policy, kind, scope.ID))
 	}
-	object := all[1].Object
+	object := client.Object{Resource: all[0].Resource, Namespace: scope.ID, Name: "limit"}
 	manifest := func(value string) map[string]any {
 		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "limit"}, "data": map[string]any{"value": value}}
 	}
-	var stale *unstructured.Unstructured
+	many := func() (err error) {
+		for n := range partSize + 1 {
+			one := object
+			one.Name = fmt.Sprintf("many%d", n)
+			_, failed := f.Client.Create(t.Context(), one, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": one.Name}})
+			err = errors.Join(err, failed)
+		}
+		return err
+	}
 	for step, write := range []func() error{
-		func() (err error) { stale, err = f.Client.Create(t.Context(), object, manifest("a")); return err },
+		func() error { return nil },
+		func() error { _, err := f.Client.Create(t.Context(), object, manifest("a")); return err },
 		func() error { _, err := f.Client.Update(t.Context(), object, manifest("b")); return err },
 		func() error { return f.Client.Delete(t.Context(), object) },
 		func() error { _, err := f.Client.Create(t.Context(), object, manifest("c")); return err },
+		many,
 	} {
 		if err := write(); err != nil {
 			t.Fatal(err)
@@ -62,17 +71,51 @@ func TestWaitForParams(t *testing.T) {
 			t.Fatalf("step %d: %v", step, err)
 		}
 	}
-	for _, p := range all[1:2] { // what the plugins answer is not what was there before
-		answer, err := f.Client.Send(t.Context(), paramProbe(Subjects()[0], f.scope, f.binding(p).name, "limit"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := unseen(p, answer, stale), "a "+p.Policy+" sees an old version of the parameter ConfigMap limit"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		if got, want := unseen(p, answer, nil), "a "+p.Policy+" still has the parameter ConfigMap limit, which does not exist any more"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+}
+
+// What the plugins answer is compared with what there is.
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	const policy = install.KindValidatingPolicy
+	p := install.Param{Policy: policy, Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Limit"}}
+	one := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "limit", UID: "u", ResourceVersion: "7"}}
+	const warning = "Validation failed for ValidatingAdmissionPolicy 'a' with binding 'b': param u "
+	const denied = "leases \"a\" is forbidden: ValidatingAdmissionPolicy 'at-x-fence-%s' with binding 'b' denied request: failed to configure policy: %s"
+	for name, test := range map[string]struct {
+		warnings  []string
+		annotated string
+		refused   string
+		current   []metav1.PartialObjectMetadata
+		want      string
+	}{
+		"none":               {want: ""},
+		"seen":               {warnings: []string{"other", warning + "7"}, current: []metav1.PartialObjectMetadata{one}},
+		"seen later":         {annotated: "10", current: []metav1.PartialObjectMetadata{one}},
+		"not seen":           {warnings: []string{"other"}, current: []metav1.PartialObjectMetadata{one}, want: "a " + policy + " does not see the parameter Limit limit"},
+		"old":                {annotated: "6", current: []metav1.PartialObjectMetadata{one}, want: "a " + policy + " sees an old version of the parameter Limit limit"},
+		"gone":               {warnings: []string{warning + "7"}, want: "a " + policy + " still has a parameter of kind Limit, which does not exist any more"},
+		"refused by another": {refused: fmt.Sprintf(denied, "other", "no params found"), warnings: []string{warning + "7"}, current: []metav1.PartialObjectMetadata{one}},
+		"kind of another":    {refused: fmt.Sprintf(denied, "other", kindUnknown), want: "a " + policy + " cannot read parameters of kind Limit: "},
+		"own kind":           {refused: fmt.Sprintf(denied, install.ReaderPrefix+"1", kindUnknown), want: "a " + policy + " cannot read parameters of kind Limit: failed to configure policy: " + kindUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answer := framework.Result{Warnings: test.warnings}
+			answer.Status.Code, answer.Status.Message = 201, test.refused
+			if test.refused != "" {
+				answer.Status.Code = 422
+			}
+			answer.Object = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"annotations": map[string]any{paramAnnotation + "u": test.annotated}}}}
+			if test.annotated == "" {
+				answer.Object = nil
+			}
+			if got := unseen(p, answer, test.current); !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+	if why := whyUnseen(kindUnknown); !strings.Contains(why, "kubernetes/kubernetes#124237") {
+		t.Errorf("got %q, want the issue", why)
 	}
 }
 
@@ -85,7 +128,7 @@ func TestParamsOfAStoppedInformer(t *testing.T) {
 		t.Fatal(err)
 	}
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "PodTemplate"} // kube-apiserver itself does not read it
-	p := param(t, f, install.Param{Policy: install.KindValidatingPolicy, Kind: kind}, scope.ID, "limit")
+	p := of(t, f, install.KindValidatingPolicy, kind, scope.ID)
 	readers := func(f *Fences) error { return f.WaitForParams(t.Context(), []install.Param{p}) }
 	if err := readers(f); err != nil {
 		t.Fatal(err)
@@ -104,7 +147,7 @@ func TestParamsOfAStoppedInformer(t *testing.T) {
 	template := map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "metadata": map[string]any{"name": "limit"}, "template": map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"a": "b"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a"}}},
 	}}
-	if _, err := f.Client.Create(t.Context(), p.Object, template); err != nil {
+	if _, err := f.Client.Create(t.Context(), client.Object{Resource: p.Resource, Namespace: p.Namespace, Name: "limit"}, template); err != nil {
 		t.Fatal(err)
 	}
 	for _, limit := range []fmt.Stringer{paramLimit, againLimit} {
@@ -113,18 +156,6 @@ func TestParamsOfAStoppedInformer(t *testing.T) {
 		if !errors.Is(err, framework.ErrTimeout) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "kubernetes/kubernetes#130887") {
 			t.Errorf("got %v, want %q and the issue", err, want)
 		}
-	}
-}
-
-// A kind that the plugin does not know yet is waited for, and is another issue.
-func TestUnknownParamKind(t *testing.T) {
-	t.Parallel()
-	refused := framework.Result{}
-	refused.Status.Code = 422
-	refused.Status.Message = `leases "a" is forbidden: ValidatingAdmissionPolicy 'at-x-fence-params-1' with binding 'at-x-fence-params-2' denied request: failed to configure policy: failed to find resource referenced by paramKind: 'example.com/v1, Kind=Limit'`
-	got := unseen(install.Param{Policy: install.KindValidatingPolicy, Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Limit"}}, refused, nil)
-	if !strings.HasPrefix(got, "a ValidatingAdmissionPolicy cannot read parameters of kind Limit: failed to configure policy: ") || !strings.Contains(whyUnseen(got), "kubernetes/kubernetes#124237") {
-		t.Errorf("got %q: %q", got, whyUnseen(got))
 	}
 }
 

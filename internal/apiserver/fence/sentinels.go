@@ -2,6 +2,10 @@ package fence
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
@@ -38,58 +42,34 @@ func KindsOf(manifests []map[string]any) Kinds {
 	return found
 }
 
-// The mark of the sentinel of mutating policies is an annotation; the marks of the others
-// are warnings.
-const (
-	mutatingPolicyMark = "fence mutating policy"
-	markAnnotation     = "fence-map"
-)
+// markAnnotation is the mark of the sentinel of mutating policies, with the nonce of the fence. The mark of the sentinel of
+// validating policies is a warning, and that of webhooks their call.
+const markAnnotation = "fence-map"
 
 // sentinelSuffix is the end of the names of the webhooks of sentinels.
 const sentinelSuffix = ".admissiontest-fence"
 
-// denyLabel is the label of a request that a sentinel denies, with its nonce.
-const denyLabel = "admissiontest.dev/fence"
-
-// markOf returns the mark of the sentinel with a webhook, or "".
-func (f *fence) markOf(webhook string) string {
-	for _, phase := range []framework.Phase{framework.Mutating, framework.Validating} {
-		if webhook == f.webhook(phase) {
-			return f.mark(string(phase))
-		}
-	}
-	return ""
-}
-
-func (f *fence) webhook(phase framework.Phase) string {
-	return f.nonce + "." + string(phase) + sentinelSuffix
-}
-
-func (f *fence) mark(who string) string { return "fence " + who + " " + f.nonce }
-
-// sentinels returns the manifests of a fence and sets the marks that they leave.
-func (f *fence) sentinels(kinds Kinds) []map[string]any {
+// sentinels returns the manifests of a fence.
+func (f *fence) sentinels() []map[string]any {
 	var out []map[string]any
-	if kinds.MutatingWebhooks {
-		out = append(out, f.webhookSentinel(install.KindMutatingWebhooks, framework.Mutating))
-	}
-	if kinds.ValidatingWebhooks {
-		out = append(out, f.webhookSentinel(install.KindValidatingWebhooks, framework.Validating))
-	}
-	if kinds.ValidatingPolicies {
-		constraints, action := map[string]any{"resourceRules": f.rules()}, "Warn"
-		if f.denies = f.features.NoWarnings; f.denies {
-			constraints["objectSelector"], action = map[string]any{"matchLabels": map[string]any{denyLabel: f.nonce}}, "Deny"
-		} else {
-			f.marks = append(f.marks, f.mark("policy"))
+	for _, phase := range f.phases() {
+		webhook := map[string]any{"name": f.webhook(phase), "rules": f.rules(), "timeoutSeconds": int64(5)}
+		if f.label != "" {
+			webhook["namespaceSelector"] = map[string]any{"matchExpressions": []any{map[string]any{"key": f.label, "operator": "Exists"}}}
 		}
-		out = append(out, manifest(install.KindValidatingPolicy, f.nonce, map[string]any{
-			"matchConstraints": constraints,
-			"validations":      []any{map[string]any{"expression": "false", "message": f.mark("policy")}},
-		}), manifest(install.KindValidatingBinding, f.nonce, map[string]any{"policyName": f.nonce, "validationActions": []any{action}}))
+		kind := install.KindValidatingWebhooks
+		if phase == framework.Mutating {
+			kind = install.KindMutatingWebhooks
+		}
+		out = append(out, map[string]any{"apiVersion": install.AdmissionGroup + "/v1", "kind": kind, "metadata": map[string]any{"name": f.nonce}, "webhooks": []any{webhook}})
 	}
-	if kinds.MutatingPolicies {
-		f.marks = append(f.marks, mutatingPolicyMark)
+	if f.kinds.ValidatingPolicies {
+		out = append(out, manifest(install.KindValidatingPolicy, f.nonce, map[string]any{
+			"matchConstraints": map[string]any{"resourceRules": f.rules()},
+			"validations":      []any{map[string]any{"expression": "false", "message": f.warning()}},
+		}), manifest(install.KindValidatingBinding, f.nonce, map[string]any{"policyName": f.nonce, "validationActions": []any{"Warn"}}))
+	}
+	if f.kinds.MutatingPolicies {
 		out = append(out, manifest(install.KindMutatingPolicy, f.nonce, map[string]any{
 			"matchConstraints": map[string]any{"resourceRules": f.rules()}, "reinvocationPolicy": "Never", "failurePolicy": "Ignore",
 			"mutations": []any{map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
@@ -104,11 +84,50 @@ func manifest(kind, name string, spec map[string]any) map[string]any {
 	return map[string]any{"apiVersion": install.AdmissionGroup + "/v1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}
 }
 
-func (f *fence) webhookSentinel(kind string, phase framework.Phase) map[string]any {
-	f.marks = append(f.marks, f.mark(string(phase)))
-	webhook := map[string]any{"name": f.webhook(phase), "rules": f.rules(), "timeoutSeconds": int64(5)}
-	if f.label != "" {
-		webhook["namespaceSelector"] = map[string]any{"matchExpressions": []any{map[string]any{"key": f.label, "operator": "Exists"}}}
+// phases returns the phases that have a webhook.
+func (f *fence) phases() []framework.Phase {
+	var all []framework.Phase
+	if f.kinds.MutatingWebhooks {
+		all = append(all, framework.Mutating)
 	}
-	return map[string]any{"apiVersion": install.AdmissionGroup + "/v1", "kind": kind, "metadata": map[string]any{"name": f.nonce}, "webhooks": []any{webhook}}
+	if f.kinds.ValidatingWebhooks {
+		all = append(all, framework.Validating)
+	}
+	return all
+}
+
+func (f *fence) webhook(phase framework.Phase) string {
+	return f.nonce + "." + string(phase) + sentinelSuffix
+}
+
+func (f *fence) warning() string { return "fence policy " + f.nonce }
+
+// deniedByPolicy reports whether a ValidatingAdmissionPolicy refused a request. All of them are evaluated before that, so
+// the warnings of the others have arrived.
+func deniedByPolicy(answer framework.Result) bool {
+	return strings.Contains(answer.Status.Message, ": ValidatingAdmissionPolicy '") && strings.Contains(answer.Status.Message, " denied request: ")
+}
+
+// missing returns the sentinels that left no mark on a dry-run request with a response and calls of Hooks, or "".
+func (f *fence) missing(answer framework.Result, calls framework.Trace) string {
+	if !answer.Allowed() && !deniedByPolicy(answer) {
+		return fmt.Sprintf("all: the API server refused the dry-run request: %s", answer.Status.Message)
+	}
+	var missing []string
+	for _, phase := range f.phases() {
+		if !slices.ContainsFunc(calls, func(call framework.Call) bool {
+			name, _, _ := unstructured.NestedString(call.Request(), "object", "metadata", "name")
+			return call.Webhook == f.webhook(phase) && name == f.probe() // not that of another fence
+		}) {
+			missing = append(missing, fmt.Sprintf("fence %s %s", phase, f.nonce))
+		}
+	}
+	if f.kinds.ValidatingPolicies && !slices.ContainsFunc(answer.Warnings, func(warning string) bool { return strings.HasSuffix(warning, f.warning()) }) {
+		missing = append(missing, f.warning())
+	}
+	annotation, _, _ := unstructured.NestedString(answer.Fields(), "metadata", "annotations", markAnnotation)
+	if f.kinds.MutatingPolicies && annotation != f.nonce {
+		missing = append(missing, "fence mutating policy")
+	}
+	return strings.Join(missing, ", ")
 }

@@ -45,7 +45,7 @@ func (i *Installer) complete(ctx context.Context, o client.Object, manifest map[
 	if lost := lostFields(manifest, stored.Object); lost != nil {
 		stands := "does not store it"
 		if lost.stored != nil && stored.GetKind() != "Secret" {
-			stands = fmt.Sprintf("stores %v instead", short(lost.stored))
+			stands = fmt.Sprintf("stores %.*s instead", shortLength, fmt.Sprint(lost.stored))
 		}
 		return &framework.ManifestError{Field: lost.path, Err: fmt.Errorf("%s: the API server %s, so no request would meet the object as written: remove the field, or write what the API server stores", lost.path, stands)}
 	}
@@ -63,6 +63,9 @@ func (i *Installer) markDeleted(ctx context.Context, o client.Object, given, sto
 	}
 	return i.Client.Get(ctx, o)
 }
+
+// shortLength is the largest length of a value in an error.
+const shortLength = 60
 
 // lost is a field that a stored object does not have, or has with another value.
 type lost struct {
@@ -87,7 +90,7 @@ func lostFields(manifest, stored map[string]any) *lost {
 }
 
 // lostField returns the first field of given that stored lacks or has with another value. Fields
-// without a value can be absent, lists can be longer, and numbers, quantities and times can be written
+// without a value can be absent, lists can be longer and in another order, and numbers, quantities and times can be written
 // in another way.
 func lostField(path string, given, stored any) *lost {
 	switch given := given.(type) {
@@ -108,33 +111,24 @@ func lostField(path string, given, stored any) *lost {
 	case []any:
 		items, _ := stored.([]any)
 		for k, item := range given {
-			has := func(other any) bool { return lostField("", item, other) == nil }
-			if !slices.ContainsFunc(items, has) && lostField("", item, nil) != nil {
-				at := fmt.Sprintf("%s[%d]", path, k)
-				if k < len(items) {
-					if within := lostField(at, item, items[k]); within != nil {
-						return within
-					}
-				}
-				return &lost{path: at}
+			if slices.ContainsFunc(items, func(other any) bool { return lostField("", item, other) == nil }) {
+				continue
+			}
+			var at any
+			if k < len(items) {
+				at = items[k]
+			}
+			if found := lostField(fmt.Sprintf("%s[%d]", path, k), item, at); found != nil {
+				return found
 			}
 		}
 		return nil
 	default:
-		if stored == nil && empty(given) || sameValue(given, stored) {
+		if stored == nil && slices.Contains([]any{"", false, int64(0), float64(0)}, given) || sameValue(given, stored) {
 			return nil
 		}
 		return &lost{path, stored}
 	}
-}
-
-// empty reports whether an API server can leave out a value.
-func empty(value any) bool {
-	switch fmt.Sprint(value) {
-	case "<nil>", "", "false", "0":
-		return true
-	}
-	return false
 }
 
 // sameValue reports whether two values mean the same.

@@ -1,7 +1,6 @@
 package install
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,27 +28,23 @@ const disposable = "use a server that ends with the run, such as target envtest,
 
 // Check returns a framework.ErrForeign that says why a request of the scenario is not sent, or nil.
 func (p Confinement) Check(resource client.Resource, request framework.Request) error {
-	if err := p.check(resource, request); err != nil {
-		return fmt.Errorf("%s: %w: %w", request, framework.ErrForeign, err)
-	}
-	return nil
-}
-
-func (p Confinement) check(resource client.Resource, request framework.Request) error {
-	for _, part := range []string{request.Name, request.Namespace, request.Subresource, request.HTTP.ProxyPath} {
-		if strings.Contains(part, "..") || part != request.HTTP.ProxyPath && strings.Contains(part, "/") {
-			return fmt.Errorf("%q changes the URL path of the request: remove \"..\", and \"/\" from names", part)
-		}
-	}
+	why := fmt.Sprintf("%s are in no namespace, so other clients can use the object or its name: %s", resource.Resource, disposable)
+	path := slices.ContainsFunc([]string{request.Name, request.Namespace, request.Subresource}, func(part string) bool { return strings.Contains(part, "/") || strings.Contains(part, "..") })
 	switch {
+	case path || strings.Contains(request.HTTP.ProxyPath, ".."):
+		why = "a name changes the URL path of the request: remove \"..\", and \"/\" from names"
+	case resource.Namespaced && (runid.Has(request.Namespace, p.ID) || request.Namespace != "" && slices.Contains(p.Namespaces, request.Namespace)):
+		return nil
+	case resource.Namespaced && request.Namespace == "":
+		why = "the request is for all namespaces: set the namespace $(namespace)"
 	case resource.Namespaced:
-		return p.checkNamespace(request.Namespace)
+		why = fmt.Sprintf("namespace %s does not belong to the scenario, whose namespaces have $(id) in their names: use one of these, or run it on an API server that is only for tests: --disposable", request.Namespace)
 	case request.Kind.Group != "" && strings.HasSuffix(request.Kind.Kind, "Review"):
 		return nil // reviews are not stored
 	case resource.GroupVersionResource == client.Namespaces() && p.isOwn(request):
 		return nil
 	}
-	return fmt.Errorf("%s are in no namespace, so other clients can use the object or its name: %s", resource.Resource, disposable)
+	return fmt.Errorf("%s: %w: %s", request, framework.ErrForeign, why)
 }
 
 // isOwn reports whether a request is for one Namespace of the scenario.
@@ -68,42 +63,17 @@ func (p Confinement) isOwn(request framework.Request) bool {
 	return runid.Has(name, p.ID)
 }
 
-// checkNamespace checks a namespace. The empty one means all, for a list.
-func (p Confinement) checkNamespace(name string) error {
-	if runid.Has(name, p.ID) || name != "" && slices.Contains(p.Namespaces, name) {
-		return nil
-	}
-	if name == "" {
-		return errors.New("the request is for all namespaces: set the namespace $(namespace)")
-	}
-	return fmt.Errorf("namespace %[1]s does not belong to the scenario, whose namespaces have $(id) in their names: use one of these, or run it on an API server that is only for tests: --disposable", name)
-}
-
 // CheckInstalled returns a framework.ErrForeign that says why an object of the scenario is not installed, or nil.
 // Install checks the namespaces of other objects.
 func (p Confinement) CheckInstalled(resource client.Resource, manifest map[string]any) error {
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-	var why string
-	switch {
-	case resource.Namespaced, object.IsAdmission(manifest):
+	strategy, _, _ := unstructured.NestedString(manifest, "spec", "conversion", "strategy")
+	why := "it is in no namespace, so other clients can use the object or its name"
+	switch isDefinition := resource.Resource == "customresourcedefinitions"; {
+	case resource.Namespaced, object.IsAdmission(manifest), isDefinition && strategy != "Webhook", resource.GroupVersionResource == client.Namespaces() && runid.Has(name, p.ID):
 		return nil
-	case resource.Resource == "customresourcedefinitions":
-		if why = conversion(manifest); why == "" {
-			return nil
-		}
-	case resource.GroupVersionResource == client.Namespaces() && runid.Has(name, p.ID):
-		return nil
-	default:
-		why = "it is in no namespace, so other clients can use the object or its name"
+	case isDefinition: // lists of its objects fail for every client
+		why = "if the run is killed, the conversion webhook of the CustomResourceDefinition no longer answers, and the garbage collection of the cluster waits for it"
 	}
 	return fmt.Errorf("install %s %s: %w: %s: %s", resource.Resource, name, framework.ErrForeign, why, disposable)
-}
-
-// conversion returns why a CustomResourceDefinition affects every client, or "". Without its conversion webhook, lists of
-// its objects fail for every client, and garbage collection with them: after a SIGKILL there is none.
-func conversion(manifest map[string]any) string {
-	if strategy, _, _ := unstructured.NestedString(manifest, "spec", "conversion", "strategy"); strategy == "Webhook" {
-		return "if the run is killed, the conversion webhook of the CustomResourceDefinition no longer answers, and the garbage collection of the cluster waits for it"
-	}
-	return ""
 }

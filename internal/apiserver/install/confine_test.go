@@ -47,20 +47,10 @@ func request(verb framework.Verb, kind, namespace, name string) framework.Reques
 	}
 }
 
-// with returns a create or update of an object with more fields.
-func with(verb framework.Verb, kind, name string, fields map[string]any) framework.Request {
-	r := request(verb, kind, "", name)
-	object := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}
-	for key, value := range fields {
-		if key == "metadata" {
-			for inner, value := range value.(map[string]any) {
-				object["metadata"].(map[string]any)[inner] = value
-			}
-			continue
-		}
-		object[key] = value
-	}
-	r.Object = &unstructured.Unstructured{Object: object}
+// with returns a create of an object.
+func with(kind, name string) framework.Request {
+	r := request(framework.VerbCreate, kind, "", name)
+	r.Object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}}
 	return r
 }
 
@@ -71,8 +61,8 @@ func TestAllowed(t *testing.T) {
 		"allowed namespace":           request(framework.VerbUpdate, "ConfigMap", "team-a", "a"),
 		"collection in own namespace": request(framework.VerbDeleteCollection, "ConfigMap", own, ""),
 		"own namespace as an object":  request(framework.VerbDelete, "Namespace", "", own),
-		"creation of a namespace":     with(framework.VerbCreate, "Namespace", own+"-far", nil),
-		"review":                      with(framework.VerbCreate, "SelfSubjectAccessReview", "", nil),
+		"creation of a namespace":     with("Namespace", own+"-far"),
+		"review":                      with("SelfSubjectAccessReview", ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := Confinement{ID: own, Namespaces: []string{"team-a"}}
@@ -87,7 +77,7 @@ func TestRefused(t *testing.T) {
 	const clusterScoped = "are in no namespace, so other clients can use the object or its name"
 	raw := request(framework.VerbCreate, "Namespace", "", own)
 	raw.HTTP.RawBody = []byte("metadata: {name: team-b}")
-	dry := with(framework.VerbCreate, "ClusterRole", own, nil)
+	dry := with("ClusterRole", own)
 	dry.DryRun = true
 	proxied := request(framework.VerbConnect, "Pod", own, "a")
 	proxied.HTTP.ProxyPath = "/../../../../default/configmaps"
@@ -102,14 +92,14 @@ func TestRefused(t *testing.T) {
 		"namespace of another scenario":   {request(framework.VerbCreate, "ConfigMap", "at-x-00070", "a"), "namespace at-x-00070"},
 		"longer ID":                       {request(framework.VerbCreate, "ConfigMap", own+"0", "a"), "namespace " + own + "0"},
 		"system:discovery":                {request(framework.VerbDelete, "ClusterRole", "", "system:discovery"), clusterScoped},
-		"own name":                        {with(framework.VerbCreate, "ClusterRole", own, nil), clusterScoped},
+		"own name":                        {with("ClusterRole", own), clusterScoped},
 		"dry run":                         {dry, clusterScoped},
 		"read":                            {request(framework.VerbGet, "ClusterRole", "", "admin"), clusterScoped},
-		"rights":                          {with(framework.VerbCreate, "ClusterRoleBinding", own, map[string]any{"subjects": []any{map[string]any{"kind": "User", "name": "jane"}}}), clusterScoped},
-		"configuration":                   {with(framework.VerbCreate, "ValidatingWebhookConfiguration", own, nil), clusterScoped},
+		"rights":                          {with("ClusterRoleBinding", own), clusterScoped},
+		"configuration":                   {with("ValidatingWebhookConfiguration", own), clusterScoped},
 		"deletion of a namespace":         {request(framework.VerbDelete, "Namespace", "", "default"), clusterScoped},
 		"deletion of an allowed one":      {request(framework.VerbDelete, "Namespace", "", "team-a"), clusterScoped},
-		"creation of another namespace":   {with(framework.VerbCreate, "Namespace", "team-b", nil), clusterScoped},
+		"creation of another namespace":   {with("Namespace", "team-b"), clusterScoped},
 		"name of a namespace in raw body": {raw, clusterScoped},
 		"all namespaces":                  {request(framework.VerbList, "Namespace", "", ""), clusterScoped},
 		"collection":                      {request(framework.VerbDeleteCollection, "Namespace", "", ""), clusterScoped},

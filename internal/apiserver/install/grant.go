@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -55,25 +56,16 @@ func (i *Installer) Grant(ctx context.Context, scope *Scope, requests []framewor
 
 // grant installs a role and its binding.
 func (i *Installer) grant(ctx context.Context, scope *Scope, name string, to grantee, rules []any) error {
-	role := "ClusterRole"
+	kind, metadata := "ClusterRole", map[string]any{"name": name}
 	if to.namespace != "" {
-		role = "Role"
+		kind, metadata["namespace"] = "Role", to.namespace
 	}
-	manifest := func(kind string, fields map[string]any) map[string]any {
-		metadata := map[string]any{"name": name}
-		if to.namespace != "" {
-			metadata["namespace"] = to.namespace
-		}
-		fields["apiVersion"], fields["kind"], fields["metadata"] = rbacGroup+"/v1", kind, metadata
-		return fields
-	}
-	if err := i.Install(ctx, scope, manifest(role, map[string]any{"rules": rules}), nil); err != nil {
-		return err
-	}
-	return i.Install(ctx, scope, manifest(role+"Binding", map[string]any{
-		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": role, "name": name},
-		"subjects": []any{map[string]any{"apiGroup": rbacGroup, "kind": "User", "name": to.user}},
-	}), nil)
+	return errors.Join(
+		i.Install(ctx, scope, map[string]any{"apiVersion": rbacGroup + "/v1", "kind": kind, "metadata": metadata, "rules": rules}, nil),
+		i.Install(ctx, scope, map[string]any{
+			"apiVersion": rbacGroup + "/v1", "kind": kind + "Binding", "metadata": metadata, "roleRef": map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": name},
+			"subjects": []any{map[string]any{"apiGroup": rbacGroup, "kind": "User", "name": to.user}},
+		}, nil))
 }
 
 // NeedsGrant reports whether the user of a request may need a role to send it.
@@ -102,11 +94,7 @@ func RulesFor(resources *client.Resources, res client.Resource, request framewor
 		if policy == nil {
 			break
 		}
-		spec := cloneMap(policy.UnstructuredContent()["spec"])
-		kind := cloneMap(spec["paramKind"])
-		version, _ := kind["apiVersion"].(string)
-		name, _ := kind["kind"].(string)
-		if param, err := resources.Of(schema.FromAPIVersionAndKind(version, name)); err == nil {
+		if param, err := resources.Of(paramKind(policy.UnstructuredContent())); err == nil {
 			rules = append(rules, rule(param.Group, "get", param.Resource))
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +21,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
-	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
@@ -57,11 +55,11 @@ type Installer struct {
 	// Nil allows each.
 	NewCRD func(id string, manifest map[string]any) error
 
+	definitions sync.Mutex // held while a CustomResourceDefinition is installed: several scenarios can give it
+
 	mu sync.Mutex
-	// created are cluster-scoped objects of the run that are not recognized by a field manager: the API
-	// server notes none for an object without fields.
+	// created are objects of the run: the API server notes no field manager for an object without fields.
 	created map[types.UID]bool
-	shared  map[string]*sharedObject
 	scopes  []*Scope
 	// project is the scope of InstallForRun, or nil.
 	project *Scope
@@ -87,8 +85,6 @@ type Scope struct {
 	Accounts func(namespace string) bool
 
 	mu sync.Mutex
-	// accounts has the namespaces in which DefaultAccount created the ServiceAccount.
-	accounts map[string]bool
 	// installed has what Uninstall deletes, in the order of creation: the webhook
 	// configurations and policies, and what the scenario created in namespaces of others.
 	installed []client.Object
@@ -98,16 +94,6 @@ type Scope struct {
 	given []given
 	// namespaces are the Namespaces that were installed.
 	namespaces []string
-	// objects has what policies can read as their parameters.
-	objects map[client.Object]bool
-}
-
-// sharedObject is a cluster-scoped object that several scenarios give.
-type sharedObject struct {
-	manifest map[string]any
-	ready    chan struct{}
-	err      error
-	removed  sync.Once
 }
 
 // NewScope creates the namespace of a scenario.
@@ -149,7 +135,6 @@ func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace 
 	if err != nil {
 		return nil //nolint:nilerr // an API server without ServiceAccounts needs none
 	}
-	i.Client.Resources.AddStored(res)
 	o := client.Object{Resource: res, Namespace: namespace, Name: "default"}
 	created, err := i.Client.Create(ctx, o, account)
 	if apierrors.IsAlreadyExists(err) {
@@ -162,26 +147,7 @@ func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace 
 		o.UID = created.GetUID()
 		i.noteCreated(scope, o)
 	}
-	scope.mu.Lock()
-	if scope.accounts == nil {
-		scope.accounts = map[string]bool{}
-	}
-	scope.accounts[namespace] = true
-	scope.mu.Unlock()
 	return nil
-}
-
-// hasAccount reports whether a manifest is no more than what DefaultAccount created.
-func (s *Scope) hasAccount(o client.Object, manifest map[string]any) bool {
-	metadata, _, _ := unstructured.NestedMap(manifest, "metadata")
-	for name := range metadata {
-		if name != "name" && name != "namespace" {
-			return false
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return o.Resource.Resource == "serviceaccounts" && o.Name == "default" && s.accounts[o.Namespace] && len(manifest) == 3 // apiVersion, kind, metadata
 }
 
 // Install creates one object of a scenario, or replaces the object of the same name.
@@ -192,16 +158,11 @@ func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[stri
 	if err != nil {
 		return err
 	}
-	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-	switch {
-	case IsAdmission(kind):
+	if IsAdmission(kind) {
 		_, err := i.InstallAdmission(ctx, scope, manifest, scripts)
 		return err
-	case kind.Kind == "CustomResourceDefinition" && (!scope.Open || runid.Has(name, runid.Prefix(i.Run))):
-		return i.installShared(ctx, scope, res, manifest)
-	default:
-		return i.installOwn(ctx, scope, res, manifest)
 	}
+	return i.installOwn(ctx, scope, res, manifest)
 }
 
 // resourceOf returns the kind and the resource of a manifest.
@@ -241,16 +202,12 @@ func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest
 	if scope.Open {
 		manifest = i.opened(scope, kind, manifest)
 	} else {
-		manifest = narrow(i.Client.Resources, kind, manifest, i.toScenario(scope))
+		manifest = narrow(kind, manifest, i.toScenario(scope))
 	}
 	manifest = WithLabels(manifest, i.Labels(scope.ID))
 	installed := client.Object{Resource: res, Name: scope.nameOf(kind, name), Manager: scope.ID}
 	scope.note(installed)
-	created, err := i.createOrReplace(ctx, installed, manifest)
-	if err == nil && created == nil && strings.HasSuffix(kind.Kind, "WebhookConfiguration") {
-		_, err = i.createOrReplace(ctx, installed, changedAgain(manifest))
-	}
-	if err != nil {
+	if _, err := i.createOrReplace(ctx, installed, manifest); err != nil {
 		return installed, err
 	}
 	scope.remember(kind, name, authored)
@@ -273,82 +230,30 @@ func changedAgain(manifest map[string]any) map[string]any {
 func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Resource, manifest map[string]any) error {
 	o := client.Object{Resource: res, Manager: scope.ID}
 	o.Name, _, _ = unstructured.NestedString(manifest, "metadata", "name")
-	isCRD := res.Resource == "customresourcedefinitions"
 	switch {
 	case res.Namespaced:
 		if o.Namespace, _, _ = unstructured.NestedString(manifest, "metadata", "namespace"); o.Namespace == "" {
 			o.Namespace = scope.ID
 		}
-		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) {
-			if !slices.Contains(i.Foreign, o.Namespace) {
-				return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: use $(namespace) or one of spec.namespaces", res.Resource, o.Name, framework.ErrForeign, o.Namespace)
-			}
+		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) && !slices.Contains(i.Foreign, o.Namespace) {
+			return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: use $(namespace) or one of spec.namespaces", res.Resource, o.Name, framework.ErrForeign, o.Namespace)
 		}
-		if scope.hasAccount(o, manifest) {
-			return nil
-		}
-	case isCRD:
-		if used, err := i.useExisting(ctx, o, manifest); err != nil || used {
-			return err
-		}
-		if i.NewCRD != nil {
-			if err := i.NewCRD(scope.ID, manifest); err != nil {
-				return err
-			}
-		}
-		var err error
-		if manifest, err = i.connectConversion(manifest, scope.Conversion); err != nil {
-			return err
-		}
+	case res.Resource == "customresourcedefinitions":
+		return i.installDefinition(ctx, scope, o, manifest)
 	case res.GroupVersionResource == client.Namespaces() && runid.Has(o.Name, scope.ID):
 		manifest = i.ownNamespace(scope.ID, manifest)
 	}
-	created, err := i.createOrReplace(ctx, o, manifest)
-	if created != nil {
-		o.UID = created.GetUID()
-		i.noteCreated(scope, o)
-		i.remember(created)
-	}
-	if err != nil {
+	if err := i.createNoted(ctx, scope, o, manifest); err != nil {
 		return err
 	}
-	scope.noteObject(o)
-	switch {
-	case isCRD:
-		return i.waitUntilServed(ctx, manifest)
-	case res.GroupVersionResource == client.Namespaces():
-		scope.noteNamespace(o.Name)
-		if (&unstructured.Unstructured{Object: manifest}).GetDeletionTimestamp() != nil {
-			return nil // nothing can be created in it
-		}
-		return i.DefaultAccount(ctx, scope, o.Name)
-	default:
+	if res.GroupVersionResource != client.Namespaces() {
 		return nil
 	}
-}
-
-// remember notes an object that no field manager says to be of the run.
-func (i *Installer) remember(created *unstructured.Unstructured) {
-	if RunOf(created) == i.Run {
-		return
+	scope.noteNamespace(o.Name)
+	if (&unstructured.Unstructured{Object: manifest}).GetDeletionTimestamp() != nil {
+		return nil // nothing can be created in it
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.created == nil {
-		i.created = map[types.UID]bool{}
-	}
-	i.created[created.GetUID()] = true
-}
-
-// isOurs reports whether the run created an object.
-func (i *Installer) isOurs(o *unstructured.Unstructured) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return RunOf(o) == i.Run || i.created[o.GetUID()]
-}
-
-func notOurs(o client.Object) error {
-	return fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: use another name", o)
+	return i.DefaultAccount(ctx, scope, o.Name)
 }
 
 // RunOf returns the ID of the run that installed an object, or "": by its label or by its field manager.
@@ -369,63 +274,53 @@ func ManagerOf(o metav1.Object) string {
 	return ""
 }
 
-// installShared installs an object once, whether one or several scenarios give it.
-func (i *Installer) installShared(ctx context.Context, scope *Scope, res client.Resource, manifest map[string]any) error {
-	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-	key := client.Object{Resource: res, Name: name}.Key()
-	i.mu.Lock()
-	if i.shared == nil {
-		i.shared = map[string]*sharedObject{}
-	}
-	known, ok := i.shared[key]
-	if !ok {
-		known = &sharedObject{manifest: manifest, ready: make(chan struct{})}
-		i.shared[key] = known
-	}
-	i.mu.Unlock()
-	if !ok {
-		known.err = i.installOwn(ctx, scope, res, manifest)
-		close(known.ready)
-		return known.err
-	}
-	if !reflect.DeepEqual(known.manifest, manifest) { // the scenarios are in different waves
-		if err := i.removeShared(ctx, client.Object{Resource: res, Name: name}, known); err != nil {
-			return err
-		}
-		return i.installShared(ctx, scope, res, manifest)
-	}
-	select {
-	case <-known.ready:
-		return known.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// removeShared removes an object of an earlier wave, once.
-func (i *Installer) removeShared(ctx context.Context, o client.Object, known *sharedObject) error {
-	known.removed.Do(func() { known.err = i.remove(ctx, o) })
-	return known.err
-}
-
 // parallelScopes limits how many scenarios UninstallAll uninstalls at the same time.
 const parallelScopes = 16
 
 // replacements limits how often the replacement of an object is repeated.
 const replacements = 3
 
+// createNoted is createOrReplace for an object that is removed, if it was created.
+func (i *Installer) createNoted(ctx context.Context, scope *Scope, o client.Object, manifest map[string]any) error {
+	created, err := i.createOrReplace(ctx, o, manifest)
+	if created == nil {
+		return err
+	}
+	o.UID = created.GetUID()
+	i.noteCreated(scope, o)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.created == nil {
+		i.created = map[types.UID]bool{}
+	}
+	i.created[o.UID] = true
+	return err
+}
+
 // createOrReplace creates an object, or replaces the object of the same name, and makes it what the
-// manifest says: see complete. A cluster-scoped object that this run did not create is not replaced. It
-// returns the object if it was created, or can have been by an attempt whose response was lost.
+// manifest says: see complete. It returns the object if it was created. A cluster-scoped object that this run did not
+// create is not replaced. A webhook configuration that is replaced is changed once more. If the response to the creation
+// was lost, the object is replaced by itself.
 func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created *unstructured.Unstructured, err error) {
-	i.Client.Resources.AddStored(o.Resource)
-	stored, repeated, err := i.Client.CreateNew(ctx, o, manifest)
+	created, err = i.Client.CreateNew(ctx, o, manifest)
 	if err == nil {
-		return stored, i.complete(ctx, o, manifest, stored)
+		return created, i.complete(ctx, o, manifest, created)
 	}
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
+	stored, err := i.replace(ctx, o, manifest)
+	if err == nil && strings.HasSuffix(o.Resource.Resource, "webhookconfigurations") {
+		_, err = i.replace(ctx, o, changedAgain(manifest))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, i.complete(ctx, o, manifest, stored)
+}
+
+// replace replaces an object, and returns it. One that cannot be replaced, as a Pod, and need not be, stays.
+func (i *Installer) replace(ctx context.Context, o client.Object, manifest map[string]any) (*unstructured.Unstructured, error) {
 	for left := replacements; ; left-- { // its conflict can be with itself, if its response was lost
 		current, err := i.Client.Get(ctx, o)
 		if err != nil {
@@ -434,21 +329,27 @@ func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manife
 		if !o.Resource.Namespaced && !i.isOurs(current) {
 			return nil, notOurs(o)
 		}
-		if repeated {
-			created = current
-		}
-		stored, err = i.Client.Update(ctx, o, withMetadata(manifest, func(metadata map[string]any) {
+		stored, err := i.Client.Update(ctx, o, withMetadata(manifest, func(metadata map[string]any) {
 			metadata["name"], metadata["resourceVersion"] = o.Name, current.GetResourceVersion()
 		}))
 		switch {
-		case err == nil:
-			return created, i.complete(ctx, o, manifest, stored)
-		case repeated && apierrors.IsInvalid(err) && len(match.Match(manifest, current.Object, "")) == 0:
-			return created, nil // it cannot be replaced, as a Pod, and need not be
-		case !apierrors.IsConflict(err) || left == 0:
-			return created, err
+		case apierrors.IsInvalid(err) && i.isOurs(current) && lostFields(manifest, current.Object) == nil:
+			return current, nil
+		case err == nil, !apierrors.IsConflict(err), left == 0:
+			return stored, err
 		}
 	}
+}
+
+// isOurs reports whether the run created an object.
+func (i *Installer) isOurs(o *unstructured.Unstructured) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return RunOf(o) == i.Run || i.created[o.GetUID()]
+}
+
+func notOurs(o client.Object) error {
+	return fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: use another name", o)
 }
 
 // servedLimit limits the wait for a CustomResourceDefinition to be served.

@@ -33,29 +33,16 @@ func IsAdmission(kind schema.GroupVersionKind) bool {
 	return kind.Group == AdmissionGroup && slices.Contains(AdmissionKinds(), kind.Kind)
 }
 
-// The ranks of cluster-scoped resources for their removal.
-const (
-	RankBindings = iota
-	RankPolicies
-	RankWebhooks
-	RankOthers
-	// Ranks is the number of ranks.
-	Ranks
-)
-
-// RemovalRank returns the rank of a resource: resources of a lower rank are removed
-// first. A policy can refuse the removal of webhook configurations, and it is a binding
-// that makes a policy effective. Nothing can refuse the removal of bindings: Kubernetes
-// exempts them.
+// RemovalRank returns the rank of a resource: resources of a lower rank are removed first. A policy can refuse the removal
+// of webhook configurations, and it is a binding that makes a policy effective. Nothing can refuse the removal of
+// bindings: Kubernetes exempts them.
 func RemovalRank(res client.Resource) int {
 	switch {
 	case res.Group != AdmissionGroup:
-		return RankOthers
+		return 2
 	case strings.HasSuffix(res.Resource, "bindings"):
-		return RankBindings
-	case strings.HasSuffix(res.Resource, "policies"):
-		return RankPolicies
+		return 0
 	default:
-		return RankWebhooks
+		return 1
 	}
 }

@@ -25,14 +25,9 @@ func WithLabels(manifest map[string]any, labels map[string]any) map[string]any {
 	})
 }
 
-// withName returns a shallow copy of a manifest with another name.
-func withName(manifest map[string]any, name string) map[string]any {
-	return withMetadata(manifest, func(metadata map[string]any) { metadata["name"] = name })
-}
-
 // withNames returns a shallow copy of a manifest with another name and, if it is a binding, another name of its policy.
 func withNames(manifest map[string]any, name string, policyName func(string) string) map[string]any {
-	manifest = withName(manifest, name)
+	manifest = withMetadata(manifest, func(metadata map[string]any) { metadata["name"] = name })
 	spec := cloneMap(manifest["spec"])
 	if policy, ok := spec["policyName"].(string); ok {
 		spec["policyName"] = policyName(policy)

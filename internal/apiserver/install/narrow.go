@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -27,30 +25,41 @@ type narrowing struct {
 }
 
 // narrow returns a copy of a webhook configuration, policy or binding that matches only requests in some namespaces. For
-// these it matches as before: the namespaceSelector also requires labels of the namespace, and a rule that can
-// match cluster-scoped objects, which a namespaceSelector does not exclude, gets scope Namespaced.
+// these it matches as before: the namespaceSelector also requires labels of the namespace, and rules get scope Namespaced,
+// because a namespaceSelector does not exclude cluster-scoped objects.
 //
 // The ID becomes a prefix of names and of references between these objects. This keeps their order.
-func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, to narrowing) map[string]any {
+func narrow(kind schema.GroupVersionKind, manifest map[string]any, to narrowing) map[string]any {
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
 	manifest = withNames(manifest, to.id+"-"+name, func(policy string) string { return to.id + "-" + policy })
 	return withMatching(kind, manifest, func(m matching) {
 		m.require(to.labels)
-		clusterScoped := func(item any) bool { return matchesClusterScoped(resources, cloneMap(item)) }
-		if rules := slices.Clone(m.rules()); !to.clusterScoped && slices.ContainsFunc(rules, clusterScoped) {
-			for i, item := range rules {
-				if clusterScoped(item) {
-					rule := cloneMap(item)
-					rule["scope"] = "Namespaced"
-					rules[i] = rule
-				}
-			}
-			m.constraints[m.field] = rules
+		if rules := m.rules(); rules != nil && !to.clusterScoped {
+			m.constraints[m.field] = namespacedOnly(rules)
 		}
-		if to.condition != "" && slices.ContainsFunc(m.rules(), clusterScoped) {
+		if to.condition != "" && slices.ContainsFunc(m.rules(), func(item any) bool { return cloneMap(item)["scope"] != "Namespaced" }) {
 			m.addCondition("admissiontest.dev/run", to.condition)
 		}
 	})
+}
+
+// namespacedOnly returns copies of rules that match namespaced objects only. One with scope Cluster then matches none.
+func namespacedOnly(rules []any) []any {
+	rules = slices.Clone(rules)
+	for i, item := range rules {
+		rule, ok := item.(map[string]any)
+		if !ok || rule["apiGroups"] == nil {
+			continue // the API server refuses it
+		}
+		rule = maps.Clone(rule)
+		if rule["scope"] == "Cluster" {
+			rule["apiGroups"] = []any{"none.admissiontest.dev"}
+		} else {
+			rule["scope"] = "Namespaced"
+		}
+		rules[i] = rule
+	}
+	return rules
 }
 
 // matching is what says which requests a webhook or policy matches.
@@ -109,24 +118,10 @@ func withMatching(kind schema.GroupVersionKind, manifest map[string]any, edit fu
 	return out
 }
 
-// matchesClusterScoped reports whether a rule can match cluster-scoped resources.
-func matchesClusterScoped(resources *client.Resources, rule map[string]any) bool {
-	return rule["scope"] != "Namespaced" && rule["apiGroups"] != nil && !resources.AllNamespaced(texts(rule["apiGroups"]), texts(rule["resources"]))
-}
-
 // toScenario returns the narrowing to the namespaces of one scenario: what it has, and what its requests are for.
 // The API server gives each Namespace a label with its name.
 func (i *Installer) toScenario(scope *Scope) narrowing {
-	scope.mu.Lock()
-	names := append([]string{scope.ID}, scope.namespaces...)
-	scope.mu.Unlock()
-	for _, request := range scope.Requests {
-		for _, name := range []string{request.Namespace, nameOfNamespace(request)} {
-			if runid.Has(name, scope.ID) && !strings.Contains(name, "$(") {
-				names = append(names, name)
-			}
-		}
-	}
+	names := slices.DeleteFunc(scope.allNamespaces(), func(name string) bool { return !runid.Has(name, scope.ID) || strings.Contains(name, "$(") })
 	slices.Sort(names)
 	var values []any
 	for _, name := range slices.Compact(names) {
@@ -135,12 +130,18 @@ func (i *Installer) toScenario(scope *Scope) narrowing {
 	return narrowing{id: scope.ID, labels: []any{requirement(corev1.LabelMetadataName, "In", values...)}, clusterScoped: scope.Probes}
 }
 
-// nameOfNamespace returns the name of the Namespace that a request is for, or "".
-func nameOfNamespace(request framework.Request) string {
-	if request.Kind.Group != "" || request.Kind.Kind != "Namespace" {
-		return ""
+// allNamespaces returns the namespaces of a scenario, and those that its requests name. Some can have placeholders.
+func (s *Scope) allNamespaces() []string {
+	s.mu.Lock()
+	names := append([]string{s.ID}, s.namespaces...)
+	s.mu.Unlock()
+	for _, request := range s.Requests {
+		names = append(names, request.Namespace)
+		if request.Kind.Group == "" && request.Kind.Kind == "Namespace" {
+			names = append(names, request.Name)
+		}
 	}
-	return request.Name
+	return names
 }
 
 func requirement(label, operator string, values ...any) map[string]any {

@@ -109,26 +109,12 @@ const goneLimit = 30 * time.Second
 
 // remove deletes an object of the run at once, whatever its finalizers, and waits until it is gone.
 func (i *Installer) remove(ctx context.Context, o client.Object) error {
-	if o.UID == "" {
-		current, err := i.Client.Get(ctx, o)
-		switch {
-		case err == nil && !i.isOurs(current):
-			return notOurs(o)
-		case err == nil:
-			o.UID = current.GetUID()
-		case !apierrors.IsNotFound(err):
-			return err
-		}
-	}
-	i.mu.Lock()
-	delete(i.shared, o.Key())
-	i.mu.Unlock()
 	if err := client.WhileRefused(ctx, func() error { return i.Client.Delete(ctx, o) }); err != nil {
 		return err
 	}
 	return client.Poll(ctx, client.Later, goneLimit, func() (bool, error) {
 		current, err := i.Client.Get(ctx, o)
-		if apierrors.IsNotFound(err) || err == nil && o.UID != "" && current.GetUID() != o.UID {
+		if apierrors.IsNotFound(err) || err == nil && current.GetUID() != o.UID {
 			return true, nil
 		}
 		if err == nil && len(current.GetFinalizers()) > 0 {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -17,26 +16,17 @@ func (i *Installer) Note(scope *Scope, request client.Request, result framework.
 	if request.DryRun || request.Subresource != "" || isReview(request) || !result.Allowed() {
 		return
 	}
-	i.Client.Resources.AddStored(request.Resource)
-	metadata, _ := result.Fields()["metadata"].(map[string]any)
+	fields := result.Fields()
 	o := client.Object{Resource: request.Resource, Namespace: request.Namespace}
-	o.Name, _ = metadata["name"].(string)
+	o.Name, _, _ = unstructured.NestedString(fields, "metadata", "name")
 	switch request.Verb {
-	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply:
-		scope.noteObject(o)
-		if request.Object != nil && IsAdmission(request.Kind) {
-			if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object); err == nil {
-				scope.remember(request.Kind, o.Name, fields)
-			}
+	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply, framework.VerbPatch:
+		if IsAdmission(request.Kind) { // the scenario runs alone: it is not narrowed
+			scope.remember(request.Kind, o.Name, fields)
 		}
 		if result.Status.Code == http.StatusCreated {
-			o.UID = (&unstructured.Unstructured{Object: result.Fields()}).GetUID()
+			o.UID = (&unstructured.Unstructured{Object: fields}).GetUID()
 			i.noteCreated(scope, o)
-		}
-	case framework.VerbPatch:
-		scope.noteObject(o)
-		if IsAdmission(request.Kind) {
-			scope.patch(request.Kind, request.Name, request.HTTP)
 		}
 	case framework.VerbDelete:
 		scope.forget(request.Kind, request.Name)

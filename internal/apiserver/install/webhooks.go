@@ -186,34 +186,26 @@ func URLClientConfig(c hook.ClientConfig) map[string]any {
 // webhook, if it has no clientConfig, is a Hook. One of a Service is redirected as its Endpoint says. The Hook belongs to the definition,
 // which can outlive the scenario that gave it first.
 func (i *Installer) connectConversion(crd map[string]any, conversion hook.Conversion) (map[string]any, error) {
-	name, _, _ := unstructured.NestedString(crd, "metadata", "name")
 	strategy, _, _ := unstructured.NestedString(crd, "spec", "conversion", "strategy")
-	spec := cloneMap(crd["spec"])
-	fields := cloneMap(spec["conversion"])
-	webhook := cloneMap(fields["webhook"])
 	if strategy != "Webhook" {
 		return crd, nil
 	}
+	definition := (&unstructured.Unstructured{Object: crd}).DeepCopy()
+	spec, _ := definition.Object["spec"].(map[string]any)
+	fields, _ := spec["conversion"].(map[string]any)
+	webhook := cloneMap(fields["webhook"])
+	fields["webhook"] = webhook
 	if given, ok := webhook["clientConfig"].(map[string]any); ok {
 		webhook["clientConfig"] = i.Endpoints.Redirect(given)
-		return withConversion(crd, spec, fields, webhook), nil
+		return definition.Object, nil
 	}
-	registered, err := i.Hooks.RegisterConversion("crd-"+i.Run, name, conversion)
+	registered, err := i.Hooks.RegisterConversion("crd-"+i.Run, definition.GetName(), conversion)
 	if err != nil {
 		return nil, err
 	}
 	webhook["clientConfig"] = i.ClientConfig(registered)
 	setDefault(webhook, "conversionReviewVersions", []any{"v1"})
-	return withConversion(crd, spec, fields, webhook), nil
-}
-
-// withConversion returns a copy of a CustomResourceDefinition with copies of its spec and of the fields
-// conversion and webhook below it.
-func withConversion(crd, spec, conversion, webhook map[string]any) map[string]any {
-	conversion["webhook"], spec["conversion"] = webhook, conversion
-	out := maps.Clone(crd)
-	out["spec"] = spec
-	return out
+	return definition.Object, nil
 }
 
 func setDefault(object map[string]any, key string, value any) {
