@@ -147,13 +147,9 @@ func newWorld(ctx context.Context, input Input) (*world, error) {
 		for _, fields := range input.Cluster.Objects {
 			w.add(&object{Unstructured: unstructured.Unstructured{Object: fields}})
 		}
-		if w.minor == 0 {
-			w.minor = input.Cluster.Minor
-		}
+		w.minor = cmp.Or(w.minor, input.Cluster.Minor)
 	}
-	if w.minor == 0 {
-		w.minor = oldestMinor
-	}
+	w.minor = cmp.Or(w.minor, oldestMinor)
 	for i := range input.Manifests {
 		m := &input.Manifests[i]
 		w.add(&object{Unstructured: unstructured.Unstructured{Object: m.Object}, manifest: m})
@@ -209,14 +205,6 @@ func (w *world) read(o *object) error {
 		w.policies = append(w.policies, p)
 	}
 	return nil
-}
-
-// Worst returns the worst severity of the findings, and false if there are none.
-func (r *Report) Worst() (Severity, bool) {
-	if len(r.Findings) == 0 {
-		return "", false
-	}
-	return r.Findings[0].Severity, true
 }
 
 // Inconclusive returns the rules of level MUST that could not be judged.

@@ -144,9 +144,8 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doc
 	if bad != nil {
 		return withCode(exitUsage, bad)
 	}
-	worst, found := report.Worst()
 	switch {
-	case found && o.failOn != "none" && worst.AtLeast(doctor.Severity(o.failOn)):
+	case len(report.Findings) > 0 && o.failOn != "none" && report.Findings[0].Severity.AtLeast(doctor.Severity(o.failOn)):
 		return withCode(exitFail, nil)
 	case report.Configurations == 0:
 		return withCode(exitNothing, errors.New("nothing to check: no webhook configuration, policy or binding was found"))
