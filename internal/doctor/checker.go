@@ -1,12 +1,16 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
+
+// everyRequest is the request of a finding about all of them.
+const everyRequest = "every request that the webhook matches"
 
 // checker checks one rule.
 type checker struct {
@@ -46,7 +50,7 @@ func (c *checker) add(o *object, field string, f Finding) {
 		f.Line, f.Column = o.manifest.Position(field)
 	}
 	c.report.merged[key] = len(c.report.Findings)
-	f.identify(f.Message)
+	f.identify()
 	c.report.Findings = append(c.report.Findings, f)
 }
 
@@ -56,19 +60,15 @@ func (c *checker) webhook(h *webhook, field string, f Finding) {
 	c.add(h.configuration, h.field(field), f)
 }
 
-// requests adds a finding about the requests for which a webhook is called, unless there are none. The format of the message has
-// a verb for the time that a request waits.
-func (c *checker) requests(h *webhook, field string, all reached, f Finding) {
-	probes, unknown := all.requests()
-	if len(probes) == 0 {
+// requests adds a finding about those of the probes for which a webhook is called, unless there are none.
+func (c *checker) requests(h *webhook, field string, probes []probe, f Finding) {
+	called, unknown := c.reached(h, probes)
+	if len(called) == 0 {
 		return
 	}
-	f.Unknown = unknown
-	if f.Severity == "" {
-		f.Severity = c.severity(h, unknown)
-	}
-	f.Request = probes[0].text
-	for _, p := range probes[1:] {
+	f.Unknown, f.Request = unknown, called[0].text
+	f.Severity = cmp.Or(f.Severity, c.severity(h, unknown))
+	for _, p := range called[1:] {
 		if !slices.Contains(f.More, p.text) {
 			f.More = append(f.More, p.text)
 		}
@@ -82,8 +82,8 @@ func (c *checker) undecided(verdict framework.Verdict, o *object, reason string)
 	if o != nil {
 		u.Object = o.String()
 	}
-	if !slices.Contains(c.report.Undecided, u) {
-		c.report.Undecided = append(c.report.Undecided, u)
+	if !slices.Contains(c.report.NotChecked, u) {
+		c.report.NotChecked = append(c.report.NotChecked, u)
 	}
 }
 
@@ -101,8 +101,8 @@ func waits(h *webhook) string {
 
 // chosen returns the webhooks whose configurations are judged: all, or only the ones in files if there are files and a
 // cluster.
-func (c *checker) chosen() []*webhook {
-	return slices.DeleteFunc(slices.Clone(c.webhooks), func(h *webhook) bool { return !c.judged(h.configuration) })
+func (w *world) chosen() []*webhook {
+	return slices.DeleteFunc(slices.Clone(w.webhooks), func(h *webhook) bool { return !w.judged(h.configuration) })
 }
 
 // each checks each webhook that is judged.

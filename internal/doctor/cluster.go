@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/admissiontest/admissiontest/internal/kinds"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
 // ErrReadOnly is the error of a request that is neither a get nor a list.
@@ -51,42 +53,59 @@ type reader struct {
 	served   *kinds.Catalogue
 }
 
-// ReadCluster returns what a cluster has. More are the configurations, policies and bindings that are judged as if they were there: the
-// namespaces and params that they name are read too. A kind that the account may not list is in Snapshot.Missing. Any other
-// error ends ReadCluster.
-func ReadCluster(ctx context.Context, config *rest.Config, more []map[string]any) (*Snapshot, error) {
+// ReadAdmission returns what a cluster has of configurations, policies, bindings, Namespaces, CustomResourceDefinitions and
+// params: what Why needs. More are the configurations, policies and bindings that are judged as if they were there.
+func ReadAdmission(ctx context.Context, config *rest.Config, more []shipped.Manifest) (*Snapshot, error) {
+	r, err := newReader(ctx, config, more)
+	if err != nil {
+		return nil, err
+	}
+	return r.snapshot, nil
+}
+
+// ReadCluster is ReadAdmission, and returns what is behind the webhooks, and DaemonSets, too: what Judge needs. It
+// returns an error if the account may not list one of the kinds.
+func ReadCluster(ctx context.Context, config *rest.Config, more []shipped.Manifest) (*Snapshot, error) {
+	r, err := newReader(ctx, config, more)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.list(ctx, "", "daemonsets.apps"); err != nil {
+		return nil, err
+	}
+	var namespaces []string
+	w, _ := newWorld(ctx, Input{Manifests: more, Cluster: r.snapshot}) // what cannot be read is an error of Judge
+	for _, b := range w.backends {
+		namespaces = append(namespaces, b.namespace)
+	}
+	slices.Sort(namespaces)
+	for _, namespace := range slices.Compact(namespaces) {
+		if err := r.list(ctx, namespace, "services", "pods", "endpointslices.discovery.k8s.io", "deployments.apps", "statefulsets.apps", "poddisruptionbudgets.policy", "horizontalpodautoscalers.autoscaling"); err != nil {
+			return nil, err
+		}
+	}
+	return r.snapshot, nil
+}
+
+// newReader reads what ReadAdmission returns.
+func newReader(ctx context.Context, config *rest.Config, more []shipped.Manifest) (*reader, error) {
 	config = ReadOnly(config)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	r := &reader{client: client, snapshot: &Snapshot{Missing: map[string]string{}}}
+	r := &reader{client: client, snapshot: &Snapshot{}}
 	if err := r.discover(config); err != nil {
 		return nil, err
 	}
-	const admission = "admissionregistration.k8s.io"
-	for _, resource := range []schema.GroupResource{
-		{Group: admission, Resource: "mutatingwebhookconfigurations"}, {Group: admission, Resource: "validatingwebhookconfigurations"},
-		{Group: admission, Resource: "validatingadmissionpolicies"}, {Group: admission, Resource: "validatingadmissionpolicybindings"},
-		{Group: admission, Resource: "mutatingadmissionpolicies"}, {Group: admission, Resource: "mutatingadmissionpolicybindings"},
-		{Resource: "namespaces"}, {Resource: "nodes"}, {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apps", Resource: "daemonsets"},
-	} {
-		if err := r.list(ctx, resource, ""); err != nil {
-			return nil, err
-		}
+	const group = "." + admissionregistrationv1.GroupName
+	err = r.list(ctx, "", "mutatingwebhookconfigurations"+group, "validatingwebhookconfigurations"+group, "validatingadmissionpolicies"+group, "validatingadmissionpolicybindings"+group,
+		"mutatingadmissionpolicies"+group, "mutatingadmissionpolicybindings"+group, "namespaces", "customresourcedefinitions.apiextensions.k8s.io")
+	if err != nil {
+		return nil, err
 	}
-	judged := slices.Concat(more, r.snapshot.Objects)
-	for _, namespace := range backendNamespaces(judged) {
-		for _, resource := range []schema.GroupResource{
-			{Resource: "services"}, {Resource: "pods"}, {Group: "discovery.k8s.io", Resource: "endpointslices"}, {Group: "apps", Resource: "deployments"},
-			{Group: "apps", Resource: "statefulsets"}, {Group: "policy", Resource: "poddisruptionbudgets"}, {Group: "autoscaling", Resource: "horizontalpodautoscalers"},
-		} {
-			if err := r.list(ctx, resource, namespace); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return r.snapshot, r.params(ctx, judged)
+	w, _ := newWorld(ctx, Input{Manifests: more, Cluster: r.snapshot}) // what cannot be read is an error of Judge
+	return r, r.params(ctx, w.policies)
 }
 
 // discover reads the version and the resources of the API server.
@@ -112,98 +131,45 @@ func (r *reader) discover(config *rest.Config) error {
 	return nil
 }
 
-// pageSize is the number of objects of a page. A CustomResourceDefinition can have a megabyte.
-func pageSize(resource string) int64 {
-	if resource == "customresourcedefinitions" {
-		return 50
-	}
-	return 500
-}
-
-// list adds the objects of a resource, in all namespaces for "".
-func (r *reader) list(ctx context.Context, resource schema.GroupResource, namespace string) error {
-	served := r.served.Find(resource.Group, resource.Resource)
-	if len(served) == 0 {
-		return nil
-	}
-	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return r.client.Resource(served[0].GroupVersionResource).Namespace(namespace).List(ctx, options)
-	})
-	pages.PageSize, pages.FullListIfExpired = pageSize(resource.Resource), true
-	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
-		one, ok := item.(*unstructured.Unstructured)
-		if !ok {
-			return fmt.Errorf("got a %T, want an object", item)
+// list adds the objects of resources, in all namespaces for "".
+func (r *reader) list(ctx context.Context, namespace string, resources ...string) error {
+	for _, name := range resources {
+		resource := schema.ParseGroupResource(name)
+		served := r.served.Find(resource.Group, resource.Resource)
+		if len(served) == 0 {
+			continue
 		}
-		unstructured.RemoveNestedField(one.Object, "metadata", "managedFields")
-		if resource.Resource == "customresourcedefinitions" {
-			withoutSchemas(one.Object)
+		pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return r.client.Resource(served[0].GroupVersionResource).Namespace(namespace).List(ctx, options)
+		})
+		err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(item)
+			unstructured.RemoveNestedField(fields, "metadata", "managedFields")
+			r.snapshot.Objects = append(r.snapshot.Objects, fields)
+			return err
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("list %s: %w", resource, err)
 		}
-		r.snapshot.Objects = append(r.snapshot.Objects, one.Object)
-		return nil
-	})
-	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-		r.missing(served[0].Kind.Kind, resource, namespace)
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("list %s: %w", resource, err)
 	}
 	return nil
 }
 
-// missing records that the account may not list a resource.
-func (r *reader) missing(kind string, resource schema.GroupResource, namespace string) {
-	key := schema.GroupKind{Group: resource.Group, Kind: kind}.String()
-	where := ""
-	if namespace != "" {
-		where = " in namespace " + namespace
-	}
-	r.snapshot.Missing[key] = fmt.Sprintf("the account may not list %s%s: it needs the rule {apiGroups: [%q], resources: [%s], verbs: [list]}", resource.Resource, where, resource.Group, resource.Resource)
-}
-
-// withoutSchemas removes the schemas of a CustomResourceDefinition, which are large.
-func withoutSchemas(crd map[string]any) {
-	versions, _, _ := unstructured.NestedFieldNoCopy(crd, "spec", "versions")
-	list, _ := versions.([]any)
-	for _, item := range list {
-		if version, ok := item.(map[string]any); ok {
-			delete(version, "schema")
-		}
-	}
-	unstructured.RemoveNestedField(crd, "metadata", "annotations")
-}
-
-// backendNamespaces returns the namespaces of the Services of webhooks.
-func backendNamespaces(objects []map[string]any) []string {
-	var all []string
-	for _, object := range objects {
-		webhooks, _ := object["webhooks"].([]any)
-		for _, item := range webhooks {
-			fields, _ := item.(map[string]any)
-			namespace, _, _ := unstructured.NestedString(fields, "clientConfig", "service", "namespace")
-			if namespace != "" && !slices.Contains(all, namespace) {
-				all = append(all, namespace)
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
 // params lists the objects of the paramKinds of policies.
-func (r *reader) params(ctx context.Context, objects []map[string]any) error {
-	seen := map[schema.GroupResource]bool{}
-	for _, object := range objects {
-		apiVersion, _, _ := unstructured.NestedString(object, "spec", "paramKind", "apiVersion")
-		kind, _, _ := unstructured.NestedString(object, "spec", "paramKind", "kind")
-		if kind == "" {
+func (r *reader) params(ctx context.Context, policies []*policy) error {
+	seen := map[string]bool{}
+	for _, policy := range policies {
+		if policy.spec.ParamKind == nil {
 			continue
 		}
-		if param := r.served.OfGroupKind(schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()); param != nil && !seen[param.GroupResource()] {
-			seen[param.GroupResource()] = true
-			if err := r.list(ctx, param.GroupResource(), ""); err != nil {
-				return err
-			}
+		kind := schema.FromAPIVersionAndKind(policy.spec.ParamKind.APIVersion, policy.spec.ParamKind.Kind)
+		param := r.served.OfGroupKind(kind.GroupKind())
+		if param == nil || seen[param.GroupResource().String()] {
+			continue
+		}
+		seen[param.GroupResource().String()] = true
+		if err := r.list(ctx, "", param.GroupResource().String()); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -14,37 +14,24 @@ type edge struct {
 	unknown  string
 }
 
-// edges returns the edges between different backends.
+// edges returns the edges between different backends, the most harmful first.
 func (w *world) edges() []edge {
-	var backends []*backend
-	for _, h := range w.webhooks {
-		if h.backend != nil && !slices.Contains(backends, h.backend) {
-			backends = append(backends, h.backend)
-		}
-	}
 	var all []edge
-	at := map[[2]*backend]int{}
-	for _, to := range backends {
+	done := map[*backend]bool{nil: true}
+	for _, target := range w.webhooks {
+		to := target.backend
+		if done[to] {
+			continue
+		}
+		done[to] = true
 		p := w.podOf(to)
 		for _, h := range w.webhooks {
-			if h.backend == nil || h.backend == to {
-				continue
-			}
-			d := w.reaches(h, p)
-			if !d.possible() {
-				continue
-			}
-			e := edge{h.backend, to, h, p.text, d.unknown}
-			same, known := at[[2]*backend{h.backend, to}]
-			switch {
-			case !known:
-				at[[2]*backend{h.backend, to}] = len(all)
-				all = append(all, e)
-			case all[same].weight() > e.weight():
-				all[same] = e
+			if d := w.reaches(h, p); h.backend != nil && h.backend != to && d.possible() {
+				all = append(all, edge{h.backend, to, h, p.text, d.unknown})
 			}
 		}
 	}
+	slices.SortStableFunc(all, func(a, b edge) int { return a.weight() - b.weight() })
 	return all
 }
 
@@ -61,19 +48,14 @@ func (e edge) weight() int {
 }
 
 func checkCycles(c *checker) {
-	from := map[*backend][]edge{}
 	all := c.edges()
-	slices.SortStableFunc(all, func(a, b edge) int { return a.weight() - b.weight() })
-	for _, e := range all {
-		from[e.from] = append(from[e.from], e)
-	}
 	known := map[*backend]bool{} // each backend is in one finding
 	for _, e := range all {
 		if known[e.from] || known[e.to] {
 			continue
 		}
-		cycle := shortestCycle(from, e)
-		if cycle == nil || !slices.ContainsFunc(cycle, func(e edge) bool { return c.judged(e.by.configuration) }) {
+		cycle := shortestCycle(all, e)
+		if !slices.ContainsFunc(cycle, func(e edge) bool { return c.judged(e.by.configuration) }) {
 			continue
 		}
 		for _, e := range cycle {
@@ -108,18 +90,16 @@ func (c *checker) cycle(cycle []edge) {
 }
 
 // shortestCycle returns the shortest cycle that begins with an edge, or nil.
-func shortestCycle(from map[*backend][]edge, first edge) []edge {
-	paths := [][]edge{{first}}
+func shortestCycle(all []edge, first edge) []edge {
 	seen := map[*backend]bool{first.to: true}
-	for len(paths) > 0 {
+	for paths := [][]edge{{first}}; len(paths) > 0; paths = paths[1:] {
 		path := paths[0]
-		paths = paths[1:]
 		last := path[len(path)-1]
 		if last.to == first.from {
 			return path
 		}
-		for _, e := range from[last.to] {
-			if e.to == first.from || !seen[e.to] {
+		for _, e := range all {
+			if e.from == last.to && !seen[e.to] {
 				seen[e.to] = true
 				paths = append(paths, append(slices.Clone(path), e))
 			}

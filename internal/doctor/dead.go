@@ -91,68 +91,40 @@ func (c *checker) deadRule(h *webhook, index int, rule admissionregistrationv1.R
 
 // exempt reports whether webhooks are never called for a resource.
 func (c *checker) exempt(groups []string, name string) bool {
-	if len(groups) != 1 {
-		return false
+	if len(groups) != 1 || groups[0] == admissionregistrationv1.GroupName {
+		return len(groups) == 1
 	}
-	switch groups[0] {
-	case "admissionregistration.k8s.io":
-		return true
-	case "authentication.k8s.io":
-		return c.minor >= 37 && slices.Contains([]string{"tokenreviews", "selfsubjectreviews"}, name)
-	case "authorization.k8s.io":
-		return c.minor >= 37
-	}
-	return false
+	return c.minor >= 37 && (groups[0] == "authorization.k8s.io" || groups[0] == "authentication.k8s.io" && slices.Contains([]string{"tokenreviews", "selfsubjectreviews"}, name))
 }
 
 // deadResource checks the name, the group and the scope of a resource.
 func (c *checker) deadResource(h *webhook, rule admissionregistrationv1.RuleWithOperations, at func(string) string, field, resource string) {
-	name, _, _ := strings.Cut(resource, "/")
-	if name == "*" || slices.Contains(rule.APIGroups, "*") && len(c.Groups(name)) > 0 {
-		return
-	}
-	var known *kinds.Resource
-	custom := slices.Contains(rule.APIGroups, "*")
-	for _, group := range rule.APIGroups {
-		if found := c.Find(group, name); len(found) > 0 {
-			known = found[0]
-		}
-		custom = custom || !kinds.IsBuiltInGroup(group)
-	}
-	if known == nil {
-		c.unknownResource(h, rule, at(field), resource, custom)
-		return
-	}
-	if rule.Scope == nil || *rule.Scope == admissionregistrationv1.AllScopes {
-		return
-	}
-	if known.Namespaced == (*rule.Scope == admissionregistrationv1.ClusterScope) {
-		c.webhook(h, at("scope"), Finding{Severity: Error, Message: fmt.Sprintf("scope is %s, which %s does not have", *rule.Scope, name)})
-	}
-}
-
-// unknownResource checks a resource that is not served in the groups of its rule.
-func (c *checker) unknownResource(h *webhook, rule admissionregistrationv1.RuleWithOperations, field, resource string, custom bool) {
 	name, subresource, _ := strings.Cut(resource, "/")
-	if lower := strings.ToLower(name); lower != name || len(c.Named(lower)) > 0 {
-		for _, served := range c.Named(lower) {
-			if slices.Contains(rule.APIGroups, served.Group) || slices.Contains(rule.APIGroups, "*") {
-				c.webhook(h, field, Finding{Severity: Error, Message: fmt.Sprintf("%q is no resource but a kind or another name of %s", name, served.Resource)})
-				return
-			}
-		}
-		if lower != name {
-			c.webhook(h, field, Finding{Severity: Error, Message: fmt.Sprintf("%q is no resource: resources are in lower case and in the plural", name)})
-			return
-		}
+	groups, lower, quoted := c.Groups(name), strings.ToLower(name), quote(rule.APIGroups)
+	every := slices.Contains(rule.APIGroups, "*")
+	in := func(r *kinds.Resource) bool { return every || slices.Contains(rule.APIGroups, r.Group) }
+	other, named := c.Named(lower), slices.IndexFunc(c.Named(lower), in)
+	served := slices.IndexFunc(rule.APIGroups, func(group string) bool { return len(c.Find(group, name)) > 0 })
+	custom := every || slices.ContainsFunc(rule.APIGroups, func(group string) bool { return !kinds.IsBuiltInGroup(group) })
+	scoped := rule.Scope != nil && *rule.Scope != admissionregistrationv1.AllScopes
+	bad := func(severity Severity, format string, arguments ...any) {
+		c.webhook(h, at(field), Finding{Severity: severity, Message: fmt.Sprintf(format, arguments...)})
 	}
-	groups := c.Groups(name)
 	switch {
+	case name == "*" || every && len(groups) > 0:
+	case served >= 0:
+		if scoped && c.Find(rule.APIGroups[served], name)[0].Namespaced == (*rule.Scope == admissionregistrationv1.ClusterScope) {
+			c.webhook(h, at("scope"), Finding{Severity: Error, Message: fmt.Sprintf("scope is %s, which %s does not have", *rule.Scope, name)})
+		}
+	case named >= 0:
+		bad(Error, "%q is no resource but a kind or another name of %s", name, other[named].Resource)
+	case lower != name:
+		bad(Error, "%q is no resource: resources are in lower case and in the plural", name)
 	case subresource != "" && len(groups) > 0 && !custom:
-		c.webhook(h, field, Finding{Severity: Error, Message: fmt.Sprintf("%s is a subresource of the group %s, not of %s: the group of its kind does not count", resource, quote(groups), quote(rule.APIGroups))})
+		bad(Error, "%s is a subresource of the group %s, not of %s: the group of its kind does not count", resource, quote(groups), quoted)
 	case !custom || c.complete:
-		c.webhook(h, field, Finding{Severity: Note, Message: fmt.Sprintf("the API server does not serve %s in %s", name, quote(rule.APIGroups))})
-	case rule.Scope != nil && *rule.Scope != admissionregistrationv1.AllScopes && !slices.Contains(rule.APIGroups, "*"):
-		c.inconclusive(h.configuration, fmt.Sprintf("rules with a scope name %s in %s, whose CustomResourceDefinition is not in the files", name, quote(rule.APIGroups)))
+		bad(Note, "the API server does not serve %s in %s", name, quoted)
+	case scoped && !every:
+		c.inconclusive(h.configuration, fmt.Sprintf("rules with a scope name %s in %s, whose CustomResourceDefinition is not in the files", name, quoted))
 	}
 }

@@ -1,6 +1,9 @@
 package doctor
 
 import (
+	"cmp"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -18,8 +21,7 @@ func (d decision) possible() bool { return d.called || d.unknown != "" }
 
 // decisions are what package reach says about one request.
 type decisions struct {
-	webhooks map[string]decision // by webhook.key
-	policies []reach.Finding
+	findings []reach.Finding
 	// unknown says why nothing is known about the request. Empty means that it is.
 	unknown string
 }
@@ -29,47 +31,35 @@ func (w *world) decide(p probe) *decisions {
 	if known := w.decided[p.key]; known != nil {
 		return known
 	}
-	all := &decisions{webhooks: map[string]decision{}}
-	w.decided[p.key] = all
 	findings, err := w.admission.Effects(w.ctx, p.Request, w)
+	all := &decisions{findings: findings}
 	if err != nil {
 		all.unknown = "it is not known what is called for " + p.text + ": " + err.Error()
-		return all
 	}
-	for _, f := range findings {
-		if f.Webhook == "" {
-			all.policies = append(all.policies, f)
-			continue
-		}
-		d := decision{}
-		switch f.Effect {
-		case reach.EffectCalled:
-			d.called = true
-		default:
-			d.unknown = f.Text
-		}
-		all.webhooks[f.Kind+" "+f.Name+" "+f.Webhook] = d
-	}
+	w.decided[p.key] = all
 	return all
 }
 
 // reaches reports whether a webhook is called for a request.
 func (w *world) reaches(h *webhook, p probe) decision {
 	all := w.decide(p)
-	if all.unknown != "" {
+	at := slices.IndexFunc(all.findings, func(f reach.Finding) bool {
+		return f.Webhook == h.Name && f.Name == h.configuration.GetName() && f.Kind == h.configuration.GetKind()
+	})
+	switch {
+	case at < 0:
 		return decision{unknown: all.unknown}
+	case all.findings[at].Effect != reach.EffectCalled:
+		return decision{unknown: all.findings[at].Text}
 	}
-	d := all.webhooks[h.key()]
 	namespace := p.Namespace
 	if p.Resource.Resource == "namespaces" && p.Resource.Group == "" {
 		namespace = p.Name
 	}
-	if d.called && namespace != "" && w.assumed(namespace) {
-		if key := exemptsBy(h.NamespaceSelector); key != "" {
-			return decision{unknown: "the labels of namespace " + namespace + " are not known: it can have the label " + key + ", by which the namespaceSelector exempts it"}
-		}
+	if key := exemptsBy(h.NamespaceSelector); key != "" && namespace != "" && w.assumed(namespace) {
+		return decision{unknown: "the labels of namespace " + namespace + " are not known: it can have the label " + key + ", by which the namespaceSelector exempts it"}
 	}
-	return d
+	return decision{called: true}
 }
 
 // exemptsBy returns the key of a label, other than the name of a namespace, by which a selector exempts namespaces.
@@ -82,33 +72,21 @@ func exemptsBy(selector *metav1.LabelSelector) string {
 	return ""
 }
 
-// reached are the requests for which a webhook is called.
-type reached struct {
-	certain, possible []probe
-	unknown           string // of the first possible one
-}
-
-// reachedOf returns the requests for which a webhook is called.
-func (w *world) reachedOf(h *webhook, probes []probe) reached {
-	var all reached
+// reached returns the requests for which a webhook is called. If there are none, it returns those for which it may be called, and why
+// that of the first is not certain.
+func (w *world) reached(h *webhook, probes []probe) (called []probe, unknown string) {
+	var possible []probe
 	for _, p := range probes {
-		switch d := w.reaches(h, p); {
-		case d.called:
-			all.certain = append(all.certain, p)
-		case d.unknown != "":
-			if all.unknown == "" {
-				all.unknown = d.unknown
-			}
-			all.possible = append(all.possible, p)
+		d := w.reaches(h, p)
+		if d.called {
+			called = append(called, p)
+		} else if d.unknown != "" {
+			possible = append(possible, p)
+			unknown = cmp.Or(unknown, d.unknown)
 		}
 	}
-	return all
-}
-
-// requests returns the certain ones, or the possible ones if there are no others, and why they are not certain.
-func (r reached) requests() (probes []probe, unknown string) {
-	if len(r.certain) > 0 {
-		return r.certain, ""
+	if len(called) > 0 {
+		return called, ""
 	}
-	return r.possible, r.unknown
+	return possible, unknown
 }

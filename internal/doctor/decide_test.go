@@ -11,7 +11,7 @@ import (
 // worldOf returns a world with objects.
 func worldOf(t *testing.T, objects ...map[string]any) *world {
 	t.Helper()
-	s := &Snapshot{Minor: 36, Resources: kinds.BuiltIn(), Missing: map[string]string{}, Objects: objects}
+	s := &Snapshot{Minor: 36, Resources: kinds.BuiltIn(), Objects: objects}
 	w, err := newWorld(t.Context(), Input{Cluster: s})
 	if err != nil {
 		t.Fatal(err)

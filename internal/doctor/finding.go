@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -99,14 +100,9 @@ func (f Finding) String() string {
 }
 
 // identify sets the fingerprint.
-func (f *Finding) identify(detail string) {
-	field := strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return -1
-		}
-		return r
-	}, f.Field)
-	sum := sha256.Sum256([]byte(strings.Join([]string{f.Rule, f.Object, f.Webhook, field, detail}, "\x00")))
+func (f *Finding) identify() {
+	field := regexp.MustCompile(`[0-9]`).ReplaceAllString(f.Field, "")
+	sum := sha256.Sum256([]byte(strings.Join([]string{f.Rule, f.Object, f.Webhook, field, f.Message}, "\x00")))
 	f.Fingerprint = hex.EncodeToString(sum[:12])
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -47,41 +48,33 @@ type Snapshot struct {
 	Resources []*metav1.APIResourceList
 	// Incomplete is true if an aggregated API server did not answer: it can serve more resources.
 	Incomplete bool
-	// Missing says why a kind could not be listed, by kind and group: "Service", "Deployment.apps".
-	Missing map[string]string
-	// Dialed are the results of the dry runs through each webhook. Nil if none were sent.
-	Dialed []Dialed
 }
 
-// Dialed is the result of a dry run that calls a webhook.
-type Dialed struct {
-	// Configuration is the kind and name of the configuration, Webhook the name of the webhook.
-	Configuration, Webhook string
-	// Request is the request that was sent. Empty if none calls the webhook; Problem then says why.
-	Request string
-	// Cause is what is wrong: "name", "service", "endpoints", "refused", "timeout", "tls", "tls chain", "host name", "expired", "other".
-	// Empty if the webhook answered.
-	Cause string
-	// Problem is the text of the API server.
-	Problem string
-}
-
-// Report is the outcome of Judge.
+// Report is the outcome of Judge. As JSON, its keys are frozen.
 type Report struct {
-	// Rules are the rules that were checked.
-	Rules []Rule
-	// Findings are the violations, the worst first.
-	Findings []Finding
-	// Suppressed are the violations that an annotation or a baseline suppresses.
-	Suppressed []Finding
-	// Undecided are the rules that could not be judged.
-	Undecided []Undecided
-	// Webhooks and Policies are the numbers of webhooks and policies that were judged. Configurations is the number of objects, without
-	// configurations that have no webhooks.
-	Configurations, Webhooks, Policies int
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Configurations is the number of objects that were judged, without configurations that have no webhooks. Webhooks and
+	// Policies are the numbers of webhooks and policies.
+	Configurations int `json:"configurations"`
+	Webhooks       int `json:"webhooks"`
+	Policies       int `json:"policies"`
+	// Rules are the IDs of the rules that were checked.
+	Rules   []string `json:"rules"`
+	Summary Summary  `json:"summary"`
+	// Findings are the violations, the worst first. Suppressed are those that an annotation or an earlier report suppresses.
+	Findings   []Finding `json:"findings"`
+	Suppressed []Finding `json:"suppressed"`
+	// NotChecked are the rules that could not be judged.
+	NotChecked []Undecided `json:"notChecked"`
 
 	merged map[[5]string]int // the index in Findings by rule, object, message, request and severity
 }
+
+const (
+	apiVersion = "admissiontest.dev/v1alpha1"
+	reportKind = "DoctorReport"
+)
 
 // ErrUnknownRule marks the name of a rule that does not exist.
 var ErrUnknownRule = errors.New("there is no such rule")
@@ -120,35 +113,24 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	if w == nil {
 		return nil, err
 	}
-	report := &Report{Rules: rules, merged: map[[5]string]int{}}
+	report := &Report{APIVersion: apiVersion, Kind: reportKind, Rules: []string{}, Findings: []Finding{}, Suppressed: []Finding{}, NotChecked: []Undecided{}, merged: map[[5]string]int{}}
 	for _, rule := range rules {
+		report.Rules = append(report.Rules, rule.ID)
 		rule.Check(&checker{world: w, input: &input, rule: rule, report: report})
 	}
-	for _, h := range w.webhooks {
-		if w.judged(h.configuration) {
-			report.Webhooks++
-		}
-	}
-	for _, o := range slices.Concat(w.byKind[validatingConfigurations], w.byKind[mutatingConfigurations], w.policies, w.bindings) {
+	report.Webhooks, report.Policies = len(w.chosen()), len(w.judgedPolicies())
+	for _, o := range w.given {
 		if w.judged(o) && (len(o.list("webhooks")) > 0 || o.Object["spec"] != nil) {
 			report.Configurations++
 		}
 	}
-	for _, o := range w.policies {
-		if w.judged(o) {
-			report.Policies++
-		}
-	}
-	w.suppress(&input, report)
+	w.suppress(&input, rules, report)
 	slices.SortStableFunc(report.Findings, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
+	report.summarize()
 	return report, err
 }
 
-const (
-	validatingConfigurations = "ValidatingWebhookConfiguration.admissionregistration.k8s.io"
-	mutatingConfigurations   = "MutatingWebhookConfiguration.admissionregistration.k8s.io"
-	definitionKind           = "CustomResourceDefinition.apiextensions.k8s.io"
-)
+const definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
 
 // oldestMinor is the oldest supported minor version of Kubernetes.
 const oldestMinor = 34
@@ -161,17 +143,13 @@ func newWorld(ctx context.Context, input Input) (*world, error) {
 	}
 	lists := kinds.BuiltIn()
 	if input.Cluster != nil {
-		lists, w.missing = input.Cluster.Resources, input.Cluster.Missing
+		lists = input.Cluster.Resources
 		for _, fields := range input.Cluster.Objects {
 			w.add(&object{Unstructured: unstructured.Unstructured{Object: fields}})
 		}
-		if w.minor == 0 {
-			w.minor = input.Cluster.Minor
-		}
+		w.minor = cmp.Or(w.minor, input.Cluster.Minor)
 	}
-	if w.minor == 0 {
-		w.minor = oldestMinor
-	}
+	w.minor = cmp.Or(w.minor, oldestMinor)
 	for i := range input.Manifests {
 		m := &input.Manifests[i]
 		w.add(&object{Unstructured: unstructured.Unstructured{Object: m.Object}, manifest: m})
@@ -188,61 +166,50 @@ func newWorld(ctx context.Context, input Input) (*world, error) {
 func (w *world) readAdmission() error {
 	var errs []error
 	var manifests []map[string]any
-	refuse := func(o *object, err error) {
-		problem := &scenario.Error{Message: fmt.Sprintf("%s: %v; expected a %s as an API server accepts it", o, err, o.GetKind())}
-		if o.manifest != nil {
-			problem.File, problem.Line, problem.Column = o.manifest.File, o.manifest.Line, 1
-		}
-		errs = append(errs, problem)
-	}
-	for _, key := range []string{mutatingConfigurations, validatingConfigurations} {
-		w.byKind[key] = slices.DeleteFunc(w.byKind[key], func(o *object) bool {
-			if o.GroupVersionKind().Version == "v1beta1" {
-				setOldDefaults(o)
-			}
-			if err := w.readWebhooks(o); err != nil {
-				refuse(o, err)
-				return true
-			}
-			manifests = append(manifests, o.Object)
-			return false
-		})
-	}
-	for _, kind := range []string{"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"} {
-		for _, o := range w.byKind[kind+".admissionregistration.k8s.io"] {
-			if _, err := reach.New([]map[string]any{o.Object}); err != nil {
-				refuse(o, err)
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"} {
+		for _, o := range w.byKind[kind+"."+admissionregistrationv1.GroupName] {
+			if err := w.read(o); err != nil {
+				problem := &scenario.Error{Message: fmt.Sprintf("%s: %v; expected a %s as an API server accepts it", o, err, o.GetKind())}
+				if o.manifest != nil {
+					problem.File, problem.Line, problem.Column = o.manifest.File, o.manifest.Line, 1
+				}
+				errs = append(errs, problem)
 				continue
 			}
-			w.policies, manifests = append(w.policies, o), append(manifests, o.Object)
-		}
-		for _, o := range w.byKind[kind+"Binding.admissionregistration.k8s.io"] {
-			if _, err := reach.New([]map[string]any{o.Object}); err != nil {
-				refuse(o, err)
-				continue
-			}
-			w.bindings, manifests = append(w.bindings, o), append(manifests, o.Object)
+			w.given, manifests = append(w.given, o), append(manifests, o.Object)
 		}
 	}
 	admission, err := reach.New(manifests)
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
 	w.admission = admission
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
 }
 
-// Worst returns the worst severity of the findings, and false if there are none.
-func (r *Report) Worst() (Severity, bool) {
-	if len(r.Findings) == 0 {
-		return "", false
+// read reads a configuration, policy or binding.
+func (w *world) read(o *object) error {
+	kind := o.GetKind()
+	if strings.HasSuffix(kind, "WebhookConfiguration") {
+		return w.readWebhooks(o)
 	}
-	return r.Findings[0].Severity, true
+	if _, err := reach.New([]map[string]any{o.Object}); err != nil {
+		return err
+	}
+	if strings.HasSuffix(kind, "Binding") {
+		w.bindings = append(w.bindings, &binding{o, as[admissionregistrationv1.ValidatingAdmissionPolicyBinding](o).Spec})
+	} else {
+		p := &policy{object: o, spec: as[admissionregistrationv1.ValidatingAdmissionPolicy](o).Spec}
+		for _, b := range w.bindings {
+			if b.GetKind() == kind+"Binding" && b.spec.PolicyName == o.GetName() {
+				p.bindings = append(p.bindings, b)
+			}
+		}
+		w.policies = append(w.policies, p)
+	}
+	return nil
 }
 
 // Inconclusive returns the rules of level MUST that could not be judged.
 func (r *Report) Inconclusive() []Undecided {
-	return slices.DeleteFunc(slices.Clone(r.Undecided), func(u Undecided) bool {
+	return slices.DeleteFunc(slices.Clone(r.NotChecked), func(u Undecided) bool {
 		return u.Verdict != framework.Inconclusive || u.Level != framework.Must
 	})
 }

@@ -1,11 +1,12 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,7 +30,7 @@ func probeOf(r reach.Request, text string) probe {
 // about says what a probe is about. The zero value of a field is what most have.
 type about struct {
 	operation string
-	resource  string // "pods", "apps/deployments/scale": group, resource and subresource
+	resource  string // "pods", "deployments.apps/scale": resource, group and subresource
 	version   string // v1 if empty
 	namespace string
 	name      string
@@ -42,39 +43,28 @@ type about struct {
 
 // newProbe returns a request.
 func newProbe(w *world, a about) probe {
-	group, rest := "", a.resource
-	if parts := strings.SplitN(a.resource, "/", 2); len(parts) == 2 && isGroup(parts[0]) {
-		group, rest = parts[0], parts[1]
-	}
-	name, subresource, _ := strings.Cut(rest, "/")
-	version := a.version
-	if version == "" {
-		version = "v1"
-	}
-	resource := schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+	full, subresource, _ := strings.Cut(a.resource, "/")
+	named := schema.ParseGroupResource(full)
+	resource := named.WithVersion(cmp.Or(a.version, "v1"))
 	r := reach.Request{Operation: a.operation, Resource: resource, Subresource: subresource, Namespace: a.namespace, Name: a.name, User: userOf(a.user), NotKnown: a.notKnown}
 	r.Kind = w.KindFor(resource, subresource)
 	if r.Kind.Empty() {
-		r.Kind = schema.GroupVersionKind{Group: group, Version: version, Kind: "Unknown"}
+		r.Kind = resource.GroupVersion().WithKind("Unknown")
 	}
-	metadata := map[string]any{"name": a.name}
-	if a.namespace != "" {
-		metadata["namespace"] = a.namespace
+	object := unstructured.Unstructured{Object: maps.Clone(a.object)}
+	object.SetGroupVersionKind(r.Kind)
+	object.SetName(a.name)
+	object.SetNamespace(a.namespace)
+	object.SetLabels(a.labels)
+	w.setObjects(&r, object.Object, nil)
+	text := a.operation + " " + named.Resource
+	if subresource != "" {
+		text += "/" + subresource
 	}
-	if len(a.labels) > 0 {
-		labels := map[string]any{}
-		for key, value := range a.labels {
-			labels[key] = value
-		}
-		metadata["labels"] = labels
+	if named.Group != "" && len(w.Find(named.Group, named.Resource)) == 0 {
+		text += "." + named.Group
 	}
-	fields := map[string]any{"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind, "metadata": metadata}
-	maps.Copy(fields, a.object)
-	w.setObjects(&r, fields, nil)
-	text := a.operation + " " + rest + "/" + a.name
-	if group != "" && !slices.Contains([]string{"apps", "batch"}, group) && len(w.Find(group, name)) == 0 {
-		text = a.operation + " " + rest + "." + group + "/" + a.name
-	}
+	text += "/" + a.name
 	if a.namespace != "" {
 		text += " in " + a.namespace
 	}
@@ -95,11 +85,6 @@ func (w *world) setObjects(r *reach.Request, fields, old map[string]any) {
 	default:
 		r.OldObject = runtime.DeepCopyJSON(fields)
 	}
-}
-
-// isGroup reports whether the first part of a resource is a group.
-func isGroup(text string) bool {
-	return strings.Contains(text, ".") || slices.Contains([]string{"apps", "batch", "policy", "autoscaling", "extensions"}, text)
 }
 
 // userOf returns a user with the groups that it has.
@@ -159,7 +144,7 @@ func (w *world) systemRequests() []probe {
 		{"daemonsets", "kube-proxy", "daemon-set-controller"}, {"deployments", "coredns", "deployment-controller"},
 		{"replicasets", "coredns-1", "deployment-controller"}, {"controllerrevisions", "kube-proxy-1", "daemon-set-controller"},
 	} {
-		a := about{resource: "apps/" + one.resource, namespace: kubeSystem, name: one.name, user: one.user, labels: dns, object: workloadSpec(dns)}
+		a := about{resource: one.resource + ".apps", namespace: kubeSystem, name: one.name, user: one.user, labels: dns, object: workloadSpec(dns)}
 		add("CREATE,UPDATE", a)
 		if one.resource == "controllerrevisions" {
 			continue
@@ -167,14 +152,14 @@ func (w *world) systemRequests() []probe {
 		a.resource += "/status"
 		add("UPDATE", a)
 		if one.resource != "daemonsets" {
-			a.resource, a.labels, a.object = "apps/"+one.resource+"/scale", nil, map[string]any{"spec": map[string]any{"replicas": int64(1)}}
+			a.resource, a.labels, a.object = one.resource+".apps/scale", nil, map[string]any{"spec": map[string]any{"replicas": int64(1)}}
 			add("UPDATE", a)
 		}
 	}
 	for _, one := range []struct{ resource, name, user string }{
 		{"serviceaccounts", "coredns", "service-account-controller"}, {"secrets", "bootstrap-token-abcdef", ""}, {"configmaps", "kube-root-ca.crt", "root-ca-cert-publisher"},
-		{"services", "kube-dns", ""}, {"endpoints", "kube-dns", "endpoint-controller"}, {"discovery.k8s.io/endpointslices", "kube-dns-1", "endpointslice-controller"},
-		{"networking.k8s.io/networkpolicies", "default", ""}, {"rbac.authorization.k8s.io/roles", "system:controller:token-cleaner", "system:apiserver"}, {"rbac.authorization.k8s.io/rolebindings", "system:controller:token-cleaner", "system:apiserver"},
+		{"services", "kube-dns", ""}, {"endpoints", "kube-dns", "endpoint-controller"}, {"endpointslices.discovery.k8s.io", "kube-dns-1", "endpointslice-controller"},
+		{"networkpolicies.networking.k8s.io", "default", ""}, {"roles.rbac.authorization.k8s.io", "system:controller:token-cleaner", "system:apiserver"}, {"rolebindings.rbac.authorization.k8s.io", "system:controller:token-cleaner", "system:apiserver"},
 	} {
 		add("CREATE,UPDATE", about{resource: one.resource, namespace: kubeSystem, name: one.name, user: one.user})
 	}
@@ -183,29 +168,18 @@ func (w *world) systemRequests() []probe {
 	}
 	add("CREATE,UPDATE", about{resource: "nodes", name: "node-1", user: node})
 	add("UPDATE", about{resource: "nodes/status", name: "node-1", user: node})
-	add("CREATE", about{resource: "certificates.k8s.io/certificatesigningrequests", name: "csr-1", user: node})
-	add("UPDATE", about{resource: "certificates.k8s.io/certificatesigningrequests/approval", name: "csr-1", user: "certificate-controller"})
-	add("UPDATE", about{resource: "certificates.k8s.io/certificatesigningrequests/status", name: "csr-1", user: "certificate-controller"})
+	add("CREATE", about{resource: "certificatesigningrequests.certificates.k8s.io", name: "csr-1", user: node})
+	add("UPDATE", about{resource: "certificatesigningrequests.certificates.k8s.io/approval", name: "csr-1", user: "certificate-controller"})
+	add("UPDATE", about{resource: "certificatesigningrequests.certificates.k8s.io/status", name: "csr-1", user: "certificate-controller"})
 	for _, one := range []struct{ resource, name string }{
-		{"rbac.authorization.k8s.io/clusterroles", "system:node"}, {"rbac.authorization.k8s.io/clusterrolebindings", "system:node"},
-		{"apiextensions.k8s.io/customresourcedefinitions", "examples.example.com"}, {"apiregistration.k8s.io/apiservices", "v1beta1.metrics.k8s.io"}, {"scheduling.k8s.io/priorityclasses", "system-node-critical"},
+		{"clusterroles.rbac.authorization.k8s.io", "system:node"}, {"clusterrolebindings.rbac.authorization.k8s.io", "system:node"},
+		{"customresourcedefinitions.apiextensions.k8s.io", "examples.example.com"}, {"apiservices.apiregistration.k8s.io", "v1beta1.metrics.k8s.io"}, {"priorityclasses.scheduling.k8s.io", "system-node-critical"},
 	} {
 		add("CREATE,UPDATE", about{resource: one.resource, name: one.name, user: "system:apiserver"})
 	}
-	add("UPDATE", w.namespaceAbout(kubeSystem))
+	own, _ := w.Namespace(w.ctx, kubeSystem) // it never fails
+	add("UPDATE", about{resource: "namespaces", name: kubeSystem, labels: (&unstructured.Unstructured{Object: own}).GetLabels()})
 	return append(append(all, w.leaseRequests()...), w.criticalPods()...)
-}
-
-// namespaceAbout is about a Namespace, with its labels.
-func (w *world) namespaceAbout(name string) about {
-	a := about{resource: "namespaces", name: name}
-	fields, err := w.Namespace(w.ctx, name)
-	if err != nil {
-		a.notKnown = err.Error()
-		return a
-	}
-	a.labels = (&unstructured.Unstructured{Object: fields}).GetLabels()
-	return a
 }
 
 // leaseRequests returns the heartbeats of nodes and the elections of leaders.
@@ -215,7 +189,7 @@ func (w *world) leaseRequests() []probe {
 		{kubeSystem, "kube-controller-manager", "system:kube-controller-manager"}, {kubeSystem, "kube-scheduler", "system:kube-scheduler"}, {nodeLeases, "node-1", node},
 	} {
 		for _, operation := range []string{"CREATE", "UPDATE"} {
-			all = append(all, newProbe(w, about{operation: operation, resource: "coordination.k8s.io/leases", namespace: one.namespace, name: one.name, user: one.user}))
+			all = append(all, newProbe(w, about{operation: operation, resource: "leases.coordination.k8s.io", namespace: one.namespace, name: one.name, user: one.user}))
 		}
 	}
 	return all
@@ -224,18 +198,16 @@ func (w *world) leaseRequests() []probe {
 // criticalPods returns the creation of a Pod of each DaemonSet with the network of its node and the priority of system
 // Pods: network plugins, proxies, storage drivers.
 func (w *world) criticalPods() []probe {
-	found, _ := w.list("DaemonSet.apps", "")
 	var all []probe
-	for _, set := range found {
-		spec, _, _ := unstructured.NestedMap(set.Object, "spec", "template", "spec")
-		hostNetwork, _ := spec["hostNetwork"].(bool)
-		priority, _ := spec["priorityClassName"].(string)
-		if !hostNetwork || !strings.HasPrefix(priority, "system-") || set.GetNamespace() == kubeSystem {
+	for _, set := range w.list("DaemonSet.apps", "") {
+		template := as[appsv1.DaemonSet](set).Spec.Template
+		if !template.Spec.HostNetwork || !strings.HasPrefix(template.Spec.PriorityClassName, "system-") || set.GetNamespace() == kubeSystem {
 			continue
 		}
+		spec, _, _ := unstructured.NestedMap(set.Object, "spec", "template", "spec")
 		all = append(all, newProbe(w, about{
 			operation: "CREATE", resource: "pods", namespace: set.GetNamespace(), name: set.GetName() + "-0", user: "daemon-set-controller",
-			labels: templateLabels(set), object: map[string]any{"spec": spec},
+			labels: template.Labels, object: map[string]any{"spec": spec},
 		}))
 	}
 	return all
@@ -260,16 +232,16 @@ func (w *world) ownRequests(b *backend) []probe {
 	}
 	pod := in("CREATE", "pods", name+"-1-0", "replicaset-controller")
 	pod.labels, pod.object, pod.notKnown = b.labels, podSpec(), notKnown
-	replicas := in("CREATE", "apps/replicasets", name+"-1", "deployment-controller")
+	replicas := in("CREATE", "replicasets.apps", name+"-1", "deployment-controller")
 	replicas.labels, replicas.object, replicas.notKnown = b.labels, workloadSpec(b.labels), notKnown
-	deployment := in("UPDATE", "apps/deployments", name, "deployment-controller")
+	deployment := in("UPDATE", "deployments.apps", name, "deployment-controller")
 	deployment.labels, deployment.object, deployment.notKnown = own, workloadSpec(b.labels), notKnown
 	status := pod
 	status.operation, status.resource, status.user = "UPDATE", "pods/status", node
 	all := []probe{newProbe(w, pod), newProbe(w, replicas), newProbe(w, deployment), newProbe(w, status)}
 	for _, a := range []about{
-		in("CREATE", "pods/binding", name+"-1-0", "system:kube-scheduler"), in("UPDATE", "coordination.k8s.io/leases", name, ""),
-		in("UPDATE", "discovery.k8s.io/endpointslices", b.name+"-1", "endpointslice-controller"), in("UPDATE", "secrets", b.name+"-cert", ""),
+		in("CREATE", "pods/binding", name+"-1-0", "system:kube-scheduler"), in("UPDATE", "leases.coordination.k8s.io", name, ""),
+		in("UPDATE", "endpointslices.discovery.k8s.io", b.name+"-1", "endpointslice-controller"), in("UPDATE", "secrets", b.name+"-cert", ""),
 	} {
 		all = append(all, newProbe(w, a))
 	}

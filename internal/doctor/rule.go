@@ -12,7 +12,7 @@ type Rule = rule.Definition[*checker]
 
 // All returns all rules, in the order in which they are checked.
 func All() []Rule {
-	return slices.Concat(blockRules(), scopeRules(), timeRules(), reachRules(), matchRules(), selectorRules(), semanticRules(), policyRules(), suppressionRules())
+	return slices.Concat(blockRules(), scopeRules(), reachRules(), matchRules(), semanticRules(), policyRules(), suppressionRules())
 }
 
 const (

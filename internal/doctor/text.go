@@ -14,23 +14,13 @@ func (r *Report) Text() string {
 	for _, f := range r.Findings {
 		f.write(&out)
 	}
-	for _, u := range r.Undecided {
-		if u.Verdict == framework.Inconclusive {
-			fmt.Fprintf(&out, "%-12s  %s  %s\n  %s\n\n", u.Verdict, u.Rule, u.Object, u.Reason)
-		}
+	for _, u := range r.NotChecked {
+		fmt.Fprintf(&out, "%-12s  %s  %s\n  %s\n\n", u.Verdict, u.Rule, u.Object, u.Reason)
 	}
-	for _, u := range r.Undecided {
-		if u.Verdict != framework.Inconclusive {
-			fmt.Fprintf(&out, "%-12s  %s  %s\n", u.Verdict, u.Rule, u.Reason)
-		}
-	}
-	s := r.Summary()
+	s := r.Summary
 	fmt.Fprintf(&out, "%d webhooks, %d policies: %d errors, %d warnings, %d notes, %d suppressed, %d inconclusive\n", r.Webhooks, r.Policies, s.Errors, s.Warnings, s.Notes, s.Suppressed, s.Inconclusive)
 	return out.String()
 }
-
-// mostMore is the number of further requests that are printed.
-const mostMore = 4
 
 func (f Finding) write(out *strings.Builder) {
 	fmt.Fprintf(out, "%s  %s %s  %s  %s\n", f.Severity, f.Rule, f.Name, f.Object, f.Field)
@@ -42,11 +32,7 @@ func (f Finding) write(out *strings.Builder) {
 	line("at", f.Position())
 	line("webhook", f.Webhook)
 	line("request", f.Request)
-	for i, more := range f.More {
-		if i == mostMore && len(f.More) > mostMore+1 && !strings.Contains(more, " -> ") {
-			line("and", fmt.Sprintf("%d more", len(f.More)-i))
-			break
-		}
+	for _, more := range f.More {
 		line("and", more)
 	}
 	line("what", f.Message)
@@ -74,49 +60,17 @@ type Summary struct {
 	Inconclusive int `json:"inconclusive"`
 }
 
-// Summary returns the numbers of the report.
-func (r *Report) Summary() Summary {
-	s := Summary{Suppressed: len(r.Suppressed)}
+// summarize sets the Summary.
+func (r *Report) summarize() {
+	count := map[Severity]int{}
 	for _, f := range r.Findings {
-		switch f.Severity {
-		case Error:
-			s.Errors++
-		case Warning:
-			s.Warnings++
-		default:
-			s.Notes++
-		}
+		count[f.Severity]++
 	}
-	for _, u := range r.Undecided {
+	inconclusive := 0
+	for _, u := range r.NotChecked {
 		if u.Verdict == framework.Inconclusive {
-			s.Inconclusive++
+			inconclusive++
 		}
 	}
-	return s
-}
-
-// Document is a Report as JSON. Its keys are frozen.
-type Document struct {
-	APIVersion     string      `json:"apiVersion"`
-	Kind           string      `json:"kind"`
-	Configurations int         `json:"configurations"`
-	Webhooks       int         `json:"webhooks"`
-	Policies       int         `json:"policies"`
-	Rules          []string    `json:"rules"`
-	Summary        Summary     `json:"summary"`
-	Findings       []Finding   `json:"findings"`
-	Suppressed     []Finding   `json:"suppressed"`
-	NotChecked     []Undecided `json:"notChecked"`
-}
-
-// Document returns the report for JSON.
-func (r *Report) Document() Document {
-	d := Document{
-		APIVersion: "admissiontest.dev/v1alpha1", Kind: "DoctorReport", Configurations: r.Configurations, Webhooks: r.Webhooks, Policies: r.Policies, Summary: r.Summary(),
-		Rules: []string{}, Findings: append([]Finding{}, r.Findings...), Suppressed: append([]Finding{}, r.Suppressed...), NotChecked: append([]Undecided{}, r.Undecided...),
-	}
-	for _, rule := range r.Rules {
-		d.Rules = append(d.Rules, rule.ID)
-	}
-	return d
+	r.Summary = Summary{count[Error], count[Warning], count[Note], len(r.Suppressed), inconclusive}
 }

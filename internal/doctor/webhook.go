@@ -7,7 +7,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 )
 
@@ -62,18 +61,22 @@ func (w *world) readWebhooks(o *object) error {
 	var fields struct {
 		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &fields); err != nil {
-		if text, bad := json.Marshal(o.Object); bad == nil { // its error names the field
-			if named := json.Unmarshal(text, &fields); named != nil {
-				return named
-			}
-		}
+	text, err := json.Marshal(o.Object)
+	if err == nil {
+		err = json.Unmarshal(text, &fields) // its error names the field
+	}
+	if err != nil {
 		return err
 	}
 	for i, one := range fields.Webhooks {
 		for _, selector := range []*metav1.LabelSelector{one.NamespaceSelector, one.ObjectSelector} {
 			if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
 				return fmt.Errorf("webhooks[%d]: %w", i, err)
+			}
+		}
+		for j, rule := range one.Rules {
+			if len(rule.Operations) == 0 {
+				return fmt.Errorf("webhooks[%d].rules[%d] has no operations", i, j)
 			}
 		}
 		h := &webhook{
@@ -87,18 +90,6 @@ func (w *world) readWebhooks(o *object) error {
 		w.webhooks = append(w.webhooks, h)
 	}
 	return nil
-}
-
-// setOldDefaults sets the defaults of v1beta1, which Kubernetes served until 1.21: the defaults of v1 differ.
-func setOldDefaults(o *object) {
-	for _, item := range o.list("webhooks") {
-		fields, _ := item.(map[string]any)
-		for key, value := range map[string]any{"failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30), "sideEffects": "Unknown"} {
-			if _, set := fields[key]; fields != nil && !set {
-				fields[key] = value
-			}
-		}
-	}
 }
 
 // hasWildcard reports whether a part of a rule has a *.

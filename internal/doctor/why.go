@@ -171,17 +171,11 @@ func (a *Answer) Text() string {
 	fmt.Fprintf(&out, "%s\n", a.Request)
 	first := slices.Index(a.Plugins, "MutatingAdmissionPolicy")
 	fmt.Fprintf(&out, "  first      the other plugins, in kube-apiserver 1.37 by default: %s\n", strings.Join(a.Plugins[:first], ", "))
-	for _, plugin := range a.Plugins[first:] {
-		at := slices.IndexFunc(a.Steps, func(s Step) bool { return s.Plugin == plugin })
-		if at < 0 {
-			continue
+	for i, s := range a.Steps {
+		if i == 0 || s.Plugin != a.Steps[i-1].Plugin {
+			fmt.Fprintf(&out, "  %s\n", s.Plugin)
 		}
-		fmt.Fprintf(&out, "  %s\n", plugin)
-		for _, s := range a.Steps[at:] {
-			if s.Plugin == plugin {
-				fmt.Fprintf(&out, "    %-8s %s: %s\n", s.Effect, s.subject, s.Text)
-			}
-		}
+		fmt.Fprintf(&out, "    %-8s %s: %s\n", s.Effect, s.subject, s.Text)
 	}
 	fmt.Fprintf(&out, "  last       ResourceQuota\n")
 	return out.String()

@@ -2,16 +2,19 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/kinds"
@@ -37,9 +40,10 @@ func (o *object) list(fields ...string) []any {
 	return items
 }
 
-func (o *object) text(fields ...string) string {
-	value, _, _ := unstructured.NestedString(o.Object, fields...)
-	return value
+// as returns an object as a Go type. What does not fit the type is left out.
+func as[T any](o *object) (typed T) {
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &typed)
+	return typed
 }
 
 // world is everything that rules know.
@@ -51,18 +55,18 @@ type world struct {
 	ctx     context.Context      //nolint:containedctx // it lives as long as the call of Judge
 	objects map[string]*object   // by kindKey, namespace and name
 	byKind  map[string][]*object // by kindKey
-	// missing says, for a kind that could not be listed on the cluster, why not.
-	missing map[string]string
 	// onCluster is true if there is a cluster. Otherwise an object that is in no file can exist.
 	onCluster bool
 	// hasFiles is true if only objects of files are judged.
 	hasFiles bool
 	minor    int
 
+	// given are the configurations, policies and bindings. Those that cannot be read are left out.
+	given     []*object
 	admission *reach.Admission
 	webhooks  []*webhook
-	policies  []*object
-	bindings  []*object
+	policies  []*policy
+	bindings  []*binding
 	backends  map[string]*backend
 	decided   map[string]*decisions
 }
@@ -82,7 +86,7 @@ func (w *world) add(o *object) {
 
 // get returns an object, or nil. If it is not known whether there is one, unknown says why.
 func (w *world) get(key, namespace, name string) (found *object, unknown string) {
-	if o := w.objects[key+" "+namespace+"/"+name]; o != nil {
+	if o := w.objects[key+" "+namespace+"/"+name]; o != nil || w.onCluster {
 		return o, ""
 	}
 	kind, _, _ := strings.Cut(key, ".")
@@ -90,53 +94,30 @@ func (w *world) get(key, namespace, name string) (found *object, unknown string)
 	if namespace != "" {
 		in = " in namespace " + namespace
 	}
-	if !w.onCluster {
-		return nil, fmt.Sprintf("%s %s%s is not in the files", kind, name, in)
-	}
-	return nil, w.missing[key]
+	return nil, fmt.Sprintf("%s %s%s is not in the files", kind, name, in)
 }
 
-// list returns the objects of a kind in a namespace, or in all namespaces for "". If there can be more, unknown says why.
-func (w *world) list(key, namespace string) (found []*object, unknown string) {
-	for _, o := range w.byKind[key] {
-		if namespace == "" || o.GetNamespace() == namespace {
-			found = append(found, o)
-		}
-	}
-	if !w.onCluster {
-		kind, _, _ := strings.Cut(key, ".")
-		return found, "the files need not have every " + kind
-	}
-	return found, w.missing[key]
+// list returns the objects of a kind in a namespace, or in all namespaces for "". In files, there can be more.
+func (w *world) list(key, namespace string) (found []*object) {
+	return slices.DeleteFunc(slices.Clone(w.byKind[key]), func(o *object) bool { return namespace != "" && o.GetNamespace() != namespace })
 }
 
 // assumed reports whether the labels of a namespace are not known, but assumed to be those that Kubernetes sets.
 func (w *world) assumed(namespace string) bool {
-	found, _ := w.get("Namespace", "", namespace)
-	return found == nil && namespace != ordinary
+	return w.objects["Namespace /"+namespace] == nil && namespace != ordinary
 }
 
-// Namespace implements reach.Cluster.
+// Namespace implements reach.Cluster. A namespace that is not known has the label that the API server sets.
 func (w *world) Namespace(_ context.Context, name string) (map[string]any, error) {
-	found, unknown := w.get("Namespace", "", name)
-	if found == nil {
-		if w.onCluster && unknown != "" && name != ordinary {
-			return nil, errors.New(unknown)
-		}
-		return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": map[string]any{nameLabel: name}}}, nil
+	space := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
+	if found := w.objects["Namespace /"+name]; found != nil {
+		space = found.DeepCopy()
 	}
-	labels := found.GetLabels()
-	if labels[nameLabel] == name {
-		return found.Object, nil
-	}
-	with := found.DeepCopy() // the API server sets the label
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[nameLabel] = name
-	with.SetLabels(labels)
-	return with.Object, nil
+	with := map[string]string{}
+	maps.Copy(with, space.GetLabels())
+	with[nameLabel] = name
+	space.SetLabels(with)
+	return space.Object, nil
 }
 
 // Params implements reach.Cluster.
@@ -148,12 +129,11 @@ func (w *world) Params(_ context.Context, kind schema.GroupVersionKind) (reach.P
 		}
 		return reach.Params{}, nil
 	}
-	found, unknown := w.list(kindKey(kind), "")
-	if unknown != "" {
-		return reach.Params{}, errors.New(unknown)
+	if !w.onCluster {
+		return reach.Params{}, fmt.Errorf("the files need not have every %s", kind.Kind)
 	}
 	params := reach.Params{Served: true, Namespaced: known.Namespaced}
-	for _, o := range found {
+	for _, o := range w.list(kindKey(kind), "") {
 		params.Objects = append(params.Objects, o.Object)
 	}
 	return params, nil
@@ -166,31 +146,30 @@ func (w *world) Convert(_ context.Context, fields map[string]any, kind schema.Gr
 	return converted, nil
 }
 
-// version returns a resource in a version, or nil if it is not served.
-func (w *world) version(group, resource, version string) *kinds.Resource {
-	for _, known := range w.Find(group, resource) {
-		if known.Version == version {
-			return known
-		}
-	}
-	return nil
-}
-
 // backend is the Service of webhooks, and what is behind it.
 type backend struct {
 	namespace, name string
 	service         *object
+	spec            corev1.ServiceSpec
 	// unknown says why it is not known whether the Service exists.
 	unknown string
 	// workloads have Pods that the Service selects. Pods are in the cluster.
-	workloads, pods []*object
-	// workloadsUnknown says why there can be other workloads.
-	workloadsUnknown string
+	workloads []workload
+	pods      []*object
 	// labels are the labels of a Pod. Nil if they are not known.
 	labels map[string]string
 }
 
 func (b *backend) String() string { return b.namespace + "/" + b.name }
+
+// workload is a Deployment, StatefulSet or DaemonSet. They have the fields that matter here in the same places.
+type workload struct {
+	*object
+	spec appsv1.DeploymentSpec
+}
+
+// replicas returns the number of Pods: for a DaemonSet, the one of a node.
+func (w workload) replicas() int32 { return ptr.Deref(w.spec.Replicas, 1) }
 
 // backendOf returns the backend of a Service.
 func (w *world) backendOf(namespace, name string) *backend {
@@ -199,54 +178,29 @@ func (w *world) backendOf(namespace, name string) *backend {
 		return known
 	}
 	w.backends[b.String()] = b
-	b.service, b.unknown = w.get("Service", namespace, name)
-	if b.service == nil {
+	if b.service, b.unknown = w.get("Service", namespace, name); b.service == nil {
 		return b
 	}
-	selector, _, _ := unstructured.NestedStringMap(b.service.Object, "spec", "selector")
-	if len(selector) == 0 {
+	b.spec = as[corev1.Service](b.service).Spec
+	if len(b.spec.Selector) == 0 {
 		return b
 	}
-	b.labels = selector
+	b.labels = b.spec.Selector
+	selector := labels.SelectorFromSet(b.spec.Selector)
+	for _, pod := range w.list("Pod", namespace) {
+		if selector.Matches(labels.Set(pod.GetLabels())) {
+			b.pods, b.labels = append(b.pods, pod), pod.GetLabels()
+		}
+	}
 	for _, kind := range []string{"Deployment.apps", "StatefulSet.apps", "DaemonSet.apps"} {
-		found, unknown := w.list(kind, namespace)
-		for _, workload := range found {
-			if template := templateLabels(workload); selects(selector, template) {
-				b.workloads, b.labels = append(b.workloads, workload), template
+		for _, o := range w.list(kind, namespace) {
+			spec := as[appsv1.Deployment](o).Spec
+			if selector.Matches(labels.Set(spec.Template.Labels)) {
+				b.workloads, b.labels = append(b.workloads, workload{o, spec}), spec.Template.Labels
 			}
 		}
-		if unknown != "" && b.workloadsUnknown == "" {
-			b.workloadsUnknown = unknown
-		}
-	}
-	pods, unknown := w.list("Pod", namespace)
-	for _, pod := range pods {
-		if selects(selector, pod.GetLabels()) {
-			b.pods = append(b.pods, pod)
-		}
-	}
-	if len(b.pods) > 0 && len(b.workloads) == 0 {
-		b.labels = b.pods[0].GetLabels()
-	}
-	if unknown != "" && b.workloadsUnknown == "" {
-		b.workloadsUnknown = unknown
 	}
 	return b
-}
-
-func templateLabels(workload *object) map[string]string {
-	labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "template", "metadata", "labels")
-	return labels
-}
-
-// selects reports whether a selector of a Service selects labels.
-func selects(selector, labels map[string]string) bool {
-	for key, value := range selector {
-		if got, has := labels[key]; !has || got != value {
-			return false
-		}
-	}
-	return true
 }
 
 // selector returns the requirements of a selector.

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,13 +17,11 @@ import (
 
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
-	cluster                 clusterFlags
-	live                    bool // --kubeconfig or --context is given
-	dial                    bool
-	output, failOn          string
-	version                 string
-	baseline, writeBaseline string
-	input                   doctor.Input
+	cluster           clusterFlags
+	live              bool // --kubeconfig or --context is given
+	output, failOn    string
+	version, baseline string
+	input             doctor.Input
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -45,7 +41,7 @@ What a rule needs and cannot know makes it inconclusive, never a pass.
 
 Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a bad file,
 3 nothing to check, 4 infrastructure error, 5 a rule of level MUST is inconclusive.`,
-		Example: "  kustomize build config/default > all.yaml; admissiontest doctor all.yaml\n  admissiontest doctor --kubeconfig ~/.kube/config --dial\n  admissiontest doctor config/ -o sarif > doctor.sarif\n  admissiontest doctor all.yaml --only CF-BLOCK --skip CF-BLOCK-5",
+		Example: "  kustomize build config/default > all.yaml; admissiontest doctor all.yaml\n  admissiontest doctor --kubeconfig ~/.kube/config\n  admissiontest doctor config/ -o json > doctor.json\n  admissiontest doctor all.yaml --only CF-BLOCK --skip CF-BLOCK-5",
 	}
 	command.RunE = a.reading(func(ctx context.Context, args []string) error {
 		o.live = givenFlags(command, "kubeconfig", "context") != ""
@@ -53,15 +49,13 @@ Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a b
 	})
 	o.cluster.add(command)
 	set := command.Flags()
-	set.StringVarP(&o.output, "output", "o", "text", "text, json or sarif (SARIF 2.1.0, for code scanning; only for files)")
+	set.StringVarP(&o.output, "output", "o", "text", "text or json")
 	set.StringVar(&o.failOn, "fail-on", "error", "exit with 1 for findings of this severity and worse: error, warning, note or none")
 	set.StringSliceVar(&o.input.Only, "only", nil, "only these rules: IDs, names, or groups such as CF-BLOCK")
 	set.StringSliceVar(&o.input.Skip, "skip", nil, "not these rules")
 	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
-	set.StringVar(&o.baseline, "baseline", "", "file of findings that are accepted: only others count")
-	set.StringVar(&o.writeBaseline, "write-baseline", "", "write the findings to this file, for --baseline")
-	set.BoolVar(&o.dial, "dial", false, "also send a dry run through each webhook of the cluster, which shows why it cannot be reached")
-	completeWith(command, "output", "text", "json", "sarif")
+	set.StringVar(&o.baseline, "baseline", "", "earlier report (-o json) whose findings are accepted: only others count")
+	completeWith(command, "output", "text", "json")
 	completeWith(command, "fail-on", "error", "warning", "note", "none")
 	return command
 }
@@ -71,18 +65,13 @@ func (o *doctorOptions) check(args []string) error {
 	for _, flag := range []struct {
 		name, value string
 		want        []string
-	}{{"-o", o.output, []string{"text", "json", "sarif"}}, {"--fail-on", o.failOn, []string{"error", "warning", "note", "none"}}} {
+	}{{"-o", o.output, []string{"text", "json"}}, {"--fail-on", o.failOn, []string{"error", "warning", "note", "none"}}} {
 		if !slices.Contains(flag.want, flag.value) {
 			return usagef("%s %q: want %s%s", flag.name, flag.value, strings.Join(flag.want, ", "), suggest.DidYouMean(flag.value, flag.want))
 		}
 	}
-	switch {
-	case len(args) == 0 && !o.live:
+	if len(args) == 0 && !o.live {
 		return usagef("nothing to check: give files or folders of manifests, or --kubeconfig for a cluster")
-	case o.dial && !o.live:
-		return usagef("--dial needs --kubeconfig: files have no running webhook")
-	case o.output == "sarif" && len(args) == 0:
-		return usagef("-o sarif needs files: a finding on a cluster has no file and line")
 	}
 	minor, err := minorOf(o.version)
 	if err != nil {
@@ -99,17 +88,15 @@ func (a *app) doctor(ctx context.Context, args []string, o doctorOptions) error 
 	if err := o.check(args); err != nil {
 		return err
 	}
-	var accepted *doctor.Baseline
+	var accepted *doctor.Report
 	if o.baseline != "" {
 		text, err := userfile.Read(o.baseline)
 		if err != nil {
 			return usagef("--baseline: %w", err)
 		}
-		read, err := doctor.ReadBaseline(text)
-		if err != nil {
+		if accepted, err = doctor.ReadReport(text); err != nil {
 			return usagef("--baseline %s: %w", o.baseline, err)
 		}
-		accepted = &read
 	}
 	var bad []error
 	if len(args) > 0 {
@@ -137,42 +124,28 @@ func (a *app) snapshot(ctx context.Context, o doctorOptions) (*doctor.Snapshot, 
 	if err != nil {
 		return nil, err
 	}
-	var judged []map[string]any
-	for _, m := range o.input.Manifests {
-		judged = append(judged, m.Object)
-	}
-	snapshot, err := doctor.ReadCluster(ctx, config, judged)
-	if err == nil && o.dial {
-		snapshot.Dialed, err = doctor.Dial(ctx, config, snapshot)
-	}
-	return snapshot, err
+	return doctor.ReadCluster(ctx, config, o.input.Manifests)
 }
 
 // reportDoctor writes a report and returns the error with its exit code. Bad are the files that could not be read.
-func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doctor.Baseline, bad error) error {
-	if o.writeBaseline != "" {
-		text, err := json.MarshalIndent(report.Baseline(), "", "  ")
-		if err == nil {
-			err = os.WriteFile(o.writeBaseline, append(text, '\n'), 0o644) //nolint:gosec // a file for the repository of the user
-		}
-		if err != nil {
-			return usagef("--write-baseline: %w", err)
-		}
-	}
+func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doctor.Report, bad error) error {
 	if accepted != nil {
-		for _, gone := range report.Accept(*accepted) {
+		for _, gone := range report.Accept(accepted) {
 			a.note(fmt.Sprintf("the baseline has a finding that is gone: %s %s: write a new one", gone.Rule, gone.Object))
 		}
 	}
-	if err := a.writeDoctor(report, o.output); err != nil {
+	write := func() error { _, err := fmt.Fprint(a.Stdout, report.Text()); return err }
+	if o.output == "json" {
+		write = func() error { return writeJSON(a.Stdout, report) }
+	}
+	if err := write(); err != nil {
 		return err
 	}
 	if bad != nil {
 		return withCode(exitUsage, bad)
 	}
-	worst, found := report.Worst()
 	switch {
-	case found && o.failOn != "none" && worst.AtLeast(doctor.Severity(o.failOn)):
+	case len(report.Findings) > 0 && o.failOn != "none" && report.Findings[0].Severity.AtLeast(doctor.Severity(o.failOn)):
 		return withCode(exitFail, nil)
 	case report.Configurations == 0:
 		return withCode(exitNothing, errors.New("nothing to check: no webhook configuration, policy or binding was found"))
@@ -180,19 +153,4 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doc
 		return withCode(exitInconclusive, nil)
 	}
 	return nil
-}
-
-func (a *app) writeDoctor(report *doctor.Report, output string) error {
-	switch output {
-	case "json":
-		return writeJSON(a.Stdout, report.Document())
-	case "sarif":
-		root, err := os.Getwd()
-		if err != nil {
-			return err
-		}
-		return writeJSON(a.Stdout, report.SARIF(userfile.TreeOf(root)))
-	}
-	_, err := fmt.Fprint(a.Stdout, report.Text())
-	return err
 }

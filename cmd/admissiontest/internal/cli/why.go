@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,26 +89,20 @@ func (a *app) why(ctx context.Context, file string, o whyOptions) error {
 			return err
 		}
 	}
-	var given []map[string]any
 	if len(o.configurations) > 0 {
 		project, err := shipped.Read(o.configurations...)
 		if err != nil {
 			return err
 		}
-		input.Manifests, given = project.Manifests, project.Objects()
+		input.Manifests = project.Manifests
 	}
 	if o.live {
 		config, err := o.cluster.provider(nil).Connect(ctx)
 		if err != nil {
 			return err
 		}
-		if input.Cluster, err = doctor.ReadCluster(ctx, config, given); err != nil {
+		if input.Cluster, err = doctor.ReadAdmission(ctx, config, input.Manifests); err != nil {
 			return err
-		}
-		for kind, reason := range input.Cluster.Missing {
-			if strings.HasSuffix(kind, ".admissionregistration.k8s.io") {
-				return withCode(exitInfrastructure, errors.New(reason))
-			}
 		}
 	}
 	answer, err := doctor.Why(ctx, input, o.question)

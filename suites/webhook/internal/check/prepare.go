@@ -130,17 +130,12 @@ func Prepare(ctx context.Context, s Subject) *Prepared {
 		manifests = append(manifests, read...)
 	}
 	p.Kinds = review.NewKinds(manifests)
-	var namespaces []map[string]any
+	p.cluster = newCluster(manifests)
 	for _, each := range manifests {
-		switch kind, _ := each["kind"].(string); {
-		case kind == "Namespace":
-			namespaces = append(namespaces, each)
-		case objects.IsAdmission(each) && strings.HasSuffix(kind, "WebhookConfiguration"):
+		if kind, _ := each["kind"].(string); objects.IsAdmission(each) && strings.HasSuffix(kind, "WebhookConfiguration") {
 			p.misuse("Configurations: ", p.addWebhooks(each))
 		}
 	}
-	p.cluster, err = newCluster(manifests, namespaces)
-	p.misuse("", err)
 	if len(s.Configurations) == 0 {
 		p.Webhooks = []*Webhook{{Kind: s.Kind, Path: "/"}}
 	} else if len(p.Webhooks) == 0 && len(p.Misuse) == 0 {

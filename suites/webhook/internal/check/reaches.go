@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,22 +56,12 @@ func (cluster) Convert(_ context.Context, object map[string]any, kind schema.Gro
 }
 
 // newCluster returns the cluster of a Subject.
-func newCluster(manifests, namespaces []map[string]any) (cluster, error) {
-	known, err := kinds.New([]*runtime.Scheme{scheme.Scheme}, nil)
-	if err != nil {
-		return cluster{}, err
-	}
-	var lists []*metav1.APIResourceList
-	for _, version := range known.Versions() {
-		lists = append(lists, known.Discovery(version))
-	}
-	var definitions []map[string]any
+func newCluster(manifests []map[string]any) cluster {
+	of := map[any][]map[string]any{}
 	for _, each := range manifests {
-		if each["kind"] == "CustomResourceDefinition" {
-			definitions = append(definitions, each)
-		}
+		of[each["kind"]] = append(of[each["kind"]], each)
 	}
-	return cluster{reach.NewMapper(lists, definitions...), namespaces}, nil
+	return cluster{reach.NewMapper(kinds.BuiltIn(), of["CustomResourceDefinition"]...), of["Namespace"]}
 }
 
 // Reaches reports whether an API server would call a webhook for a request. Otherwise it says why not. Without a

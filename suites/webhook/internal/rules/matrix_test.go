@@ -302,6 +302,31 @@ func checkAll(t testing.TB, s check.Subject, ids ...string) (all []outcome) {
 	return all
 }
 
+// checkOne checks a rule for the first webhook.
+func checkOne(t *testing.T, s check.Subject, id string, budget time.Duration) rule.Outcome {
+	t.Helper()
+	p, all := check.Prepare(t.Context(), s), rules.All()
+	return p.Check(all[slices.IndexFunc(all, func(each check.Rule) bool { return each.ID == id })], p.Webhooks[0], budget)
+}
+
+// at returns a Subject at the URL of a server.
+func at(server *httptest.Server, s check.Subject) check.Subject {
+	s.Handler, s.Stall, s.URL = nil, nil, server.URL
+	s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return s
+}
+
+// alone returns a Subject without a configuration, whose webhook is one of the sound ones.
+func alone(s check.Subject, kind check.Kind, path string) check.Subject {
+	handler := s.Handler
+	s.Configurations, s.Kind, s.Reject = nil, kind, nil
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path = path
+		handler.ServeHTTP(w, r)
+	})
+	return s
+}
+
 // elsewhere reports whether a rule needs more than a handler: TestTLS and TestProcess are about it.
 func elsewhere(id string) bool {
 	return slices.Contains([]string{"WH-SEC-1", "WH-PERF-4", "WH-SEC-5"}, id)
@@ -388,9 +413,7 @@ func TestTLS(t *testing.T) {
 			server.Config.ErrorLog = log.New(io.Discard, "", 0)
 			server.StartTLS()
 			defer server.Close()
-			s.Handler, s.URL = nil, server.URL
-			s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-			for _, each := range checkAll(t, s) {
+			for _, each := range checkAll(t, at(server, s)) {
 				want := each.Verdict == framework.Pass || each.Verdict == framework.Unsupported
 				switch {
 				case name == "sound" || each.Rule.ID != "WH-SEC-1":
@@ -423,17 +446,10 @@ func TestReplicas(t *testing.T) {
 		want    framework.Verdict
 	}{"same": {same.URL, framework.Pass}, "other": {other.URL, framework.Fail}, "none": {"https://127.0.0.1:1", framework.Inconclusive}} {
 		t.Run(name, func(t *testing.T) {
-			s := soundSubject(fault{})
-			s.Handler, s.Stall, s.URL, s.Replicas = nil, nil, first.URL, []string{test.address}
-			s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: first.Certificate().Raw})
-			p := check.Prepare(t.Context(), s)
-			for _, each := range rules.All() {
-				if each.ID != "WH-IDEM-4" {
-					continue
-				}
-				if o := p.Check(each, p.Webhooks[0], rule.DefaultBudget); o.Verdict != test.want {
-					t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
-				}
+			s := at(first, soundSubject(fault{}))
+			s.Replicas = []string{test.address}
+			if o := checkOne(t, s, "WH-IDEM-4", rule.DefaultBudget); o.Verdict != test.want {
+				t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
 			}
 		})
 	}
@@ -469,5 +485,13 @@ func TestLevels(t *testing.T) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// BenchmarkSound checks all rules that are not only on request against two small webhooks. With -race it must take at most
+// 3 seconds.
+func BenchmarkSound(b *testing.B) {
+	for b.Loop() {
+		checkAll(b, soundSubject(fault{}))
 	}
 }

@@ -108,16 +108,8 @@ func TestProcessDoesNotAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := soundSubject(fault{})
 			s.Process = command
-			prepared := check.Prepare(t.Context(), s)
-			for _, each := range rules.All() {
-				if each.ID != "WH-PERF-4" {
-					continue
-				}
-				if got := prepared.Check(each, prepared.Webhooks[0], 10*time.Second); got.Verdict != framework.Inconclusive {
-					t.Errorf("%s: %s", got.Verdict, got.Reason)
-				} else {
-					t.Log(got.Reason)
-				}
+			if got := checkOne(t, s, "WH-PERF-4", 10*time.Second); got.Verdict != framework.Inconclusive {
+				t.Errorf("%s: %s", got.Verdict, got.Reason)
 			}
 		})
 	}
