@@ -2,10 +2,8 @@ package scenario
 
 import (
 	_ "embed"
-	"fmt"
-	"net/textproto"
+	"net/http"
 	"reflect"
-	"strings"
 	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -62,49 +60,42 @@ const (
 	duration      = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`
 )
 
-// compared says what an expected value is compared with.
+// compared says what an expected value is compared with: the type of the actual value, and what its name in messages.
+// Without a type, its fields are not known.
 type compared struct {
-	// typ is the type of the actual value, and what its name in messages. Nil if its fields are not known.
 	typ  reflect.Type
 	what string
-	// keys are all keys that the actual map can have, in the form that canonical returns.
-	keys      []string
-	canonical func(string) string
-	// always is true if there is always a value, and natural if it is a number that is never negative.
-	always, natural bool
 }
 
-func comparedWith[T any](what string) compared {
-	return compared{typ: reflect.TypeFor[T](), what: what}
-}
+func comparedWith[T any](what string) compared { return compared{reflect.TypeFor[T](), what} }
 
 // comparisons has the fields of structs that are expected values, which can have operators.
 func comparisons() map[reflect.Type]map[string]compared {
 	return map[reflect.Type]map[string]compared{
 		reflect.TypeFor[Wait]():    {"object": {}},
-		reflect.TypeFor[Metrics](): {"samples": {typ: reflect.TypeFor[[]sample](), what: "a sample of a metric", always: true}},
+		reflect.TypeFor[Metrics](): {"samples": comparedWith[[]sample]("a sample of a metric")},
 		reflect.TypeFor[Expectation](): {
 			"details":  comparedWith[metav1.StatusDetails]("status.details"),
 			"object":   {},
-			"warnings": {always: true},
+			"warnings": {},
 			"audit":    comparedWith[auditEvent]("an audit event"),
 		},
 		reflect.TypeFor[Call](): {
 			"review":            comparedWith[review]("an AdmissionReview"),
 			"request":           comparedWith[admissionv1.AdmissionRequest]("the request of an AdmissionReview"),
-			"query":             {keys: []string{"timeout"}, canonical: func(name string) string { return name }, what: "query parameter"},
-			"header":            {keys: headers(), canonical: textproto.CanonicalMIMEHeaderKey, what: "header"},
+			"query":             comparedWith[query]("the query that an API server sends"),
+			"header":            comparedWith[http.Header]("the headers that an API server sends"),
 			"response":          comparedWith[response]("the response of an AdmissionReview"),
-			"path":              {always: true},
-			"proto":             {always: true},
+			"path":              {},
+			"proto":             {},
 			"serverName":        {},
 			"protocols":         {},
 			"clientCertificate": {},
-			"connection":        {always: true},
-			"code":              {natural: true},
-			"latencyMillis":     {natural: true},
-			"requestBytes":      {always: true, natural: true},
-			"responseBytes":     {natural: true},
+			"connection":        {},
+			"code":              {},
+			"latencyMillis":     {},
+			"requestBytes":      {},
+			"responseBytes":     {},
 		},
 		reflect.TypeFor[PluginCall](): {"refused": comparedWith[refusal]("a refusal by a plugin")},
 	}
@@ -129,19 +120,18 @@ func lists() []reflect.Type {
 
 // forms describe the patterns of the schema.
 func forms() map[string]document.Form {
-	write := func(text string) func(string) string { return func(string) string { return text } }
 	return map[string]document.Form{
-		scenarioName:  {Expected: "lower-case words separated by dots, the area first, such as reinvocation.if-needed.again", Hint: didYouMeanName},
-		testName:      {Expected: "lower-case words separated by dots", Hint: didYouMeanWord},
-		namespaceName: {Expected: "at most 40 lower-case letters, digits and hyphens, such as other", Hint: write("write a short name: the name on the API server is $(id)-NAME")},
-		minorVersion:  {Expected: "a Kubernetes minor version", Hint: write(`write it as "1.36"`)},
+		scenarioName:  {Expected: "lower-case words separated by dots, the area first, such as reinvocation.if-needed.again"},
+		testName:      {Expected: "lower-case words separated by dots"},
+		namespaceName: {Expected: "at most 40 lower-case letters, digits and hyphens, such as other", Hint: "write a short name: the name on the API server is $(id)-NAME"},
+		minorVersion:  {Expected: "a Kubernetes minor version", Hint: `write it as "1.36"`},
 		pluginNeed:    {Expected: "plugin/NAME, such as plugin/LimitRanger"},
 		notBlank:      {Expected: "a string that is not blank"},
 		someWord:      {Expected: "a name with letters or digits"},
 		stepName:      {Expected: "a name without dots, spaces, $ and parentheses"},
-		day:           {Expected: "a day, such as 2027-01-31", Hint: write("write YYYY-MM-DD")},
+		day:           {Expected: "a day, such as 2027-01-31", Hint: "write YYYY-MM-DD"},
 		headerValue:   {Expected: "the value of a header"},
-		duration:      {Expected: "a duration with its unit", Hint: withUnit},
+		duration:      {Expected: "a duration with its unit", Hint: `write "150ms" or "2s"`},
 	}
 }
 
@@ -157,28 +147,3 @@ var theFormat = sync.OnceValues(func() (*fileFormat, error) { //nolint:gocheckno
 	compiled, err := document.NewSchema(schema, forms())
 	return &fileFormat{schema: compiled, shorts: shorts(), comparisons: comparisons()}, err
 })
-
-// didYouMeanName suggests the name of a scenario that a wrong one probably means.
-func didYouMeanName(name string) string {
-	guess := strings.NewReplacer(" ", "-", "_", "-", "/", ".").Replace(strings.ToLower(strings.TrimSpace(name)))
-	if !isScenarioName.MatchString(guess) {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %q?", guess)
-}
-
-// withUnit suggests a duration for a number without a unit.
-func withUnit(wrong string) string {
-	if document.Digits(wrong) && wrong != "0" {
-		return fmt.Sprintf("write %q for milliseconds, or %q", wrong+"ms", wrong+"s")
-	}
-	return `write "150ms" or "2s"`
-}
-
-// didYouMeanWord suggests the name of a PolicyTest.
-func didYouMeanWord(name string) string {
-	if word := slugWord(name); word != "" {
-		return fmt.Sprintf("did you mean %q?", word)
-	}
-	return ""
-}

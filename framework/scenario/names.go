@@ -5,10 +5,7 @@ import (
 	"strings"
 )
 
-var (
-	isScenarioName  = regexp.MustCompile(scenarioName)
-	isNamespaceName = regexp.MustCompile(namespaceName)
-)
+var isNamespaceName = regexp.MustCompile(namespaceName)
 
 // isNamespace reports whether a string can be the short name of a namespace. With the ID of the scenario, it is a DNS
 // label of at most 63 characters.

@@ -28,75 +28,44 @@ type reader struct {
 	from    *document.File
 }
 
-// read reads, decodes and checks the file.
+// read reads, decodes and checks the file. What is wrong with the YAML hides what is wrong in its documents.
 func (r reader) read() loaded {
-	content, problem := r.from.Read()
-	if problem != nil {
-		if why := foreign(r.from, content, nil); content != nil && why != "" {
-			return loaded{passedOver: why}
-		}
-		return loaded{problems: []document.Problem{*problem}}
+	var documents []*document.Node
+	content, problems := r.from.Read()
+	if len(problems) == 0 {
+		documents, problems = document.Parse(r.from.Name, content)
 	}
-	documents, problems := document.Parse(r.from.Name, content)
+	if why := foreign(r.from, content, documents); content != nil && why != "" {
+		return loaded{passedOver: why}
+	}
 	if len(documents) == 0 && len(problems) == 0 {
 		problems = []document.Problem{{
 			At:      document.At(r.from.Name, 1, 1),
 			Message: "the file is empty; expected a Scenario", Hint: "write one (admissiontest schema prints its JSON Schema) or remove the file",
 		}}
 	}
-	if why := foreign(r.from, content, documents); why != "" {
-		return loaded{passedOver: why}
+	if len(problems) > 0 {
+		return loaded{problems: limit(problems)}
 	}
-	result := loaded{problems: problems}
+	var result loaded
 	for _, root := range documents {
-		if root.Text("kind") == kindUncovered && root.Text("apiVersion") == APIVersion {
-			continue
+		d := &decoder{&document.Decoder{Shorts: r.format.shorts, Lists: lists()}, r.format, r.from}
+		switch kind := root.Text("kind"); {
+		case kind == kindUncovered && root.Text("apiVersion") == APIVersion:
+		case root.Kind != document.KindMapping:
+			d.Fail(root, fmt.Sprintf("the document is %s; expected a Scenario", root.Describe()), "begin with apiVersion: "+APIVersion)
+		case kind == KindPolicyTest:
+			result.scenarios = append(result.scenarios, d.policyTest(root, r.options)...)
+		default:
+			result.scenarios = append(result.scenarios, d.scenario(root, r.options)...)
 		}
-		var found []Scenario
-		if root.Text("kind") == KindPolicyTest {
-			found, problems = r.policyTest(root)
-		} else {
-			found, problems = r.scenario(root)
-		}
-		result.scenarios, result.problems = append(result.scenarios, found...), append(result.problems, problems...)
+		result.problems = append(result.problems, d.Problems...)
 	}
 	for i := range result.scenarios {
 		result.scenarios[i].File, result.scenarios[i].Area = r.from.Name, r.from.Area
 	}
 	result.problems = limit(result.problems)
 	return result
-}
-
-// scenario returns the scenario of a document. With problems, it contains what could be decoded.
-func (r reader) scenario(root *document.Node) ([]Scenario, []document.Problem) {
-	if root.Kind != document.KindMapping {
-		return nil, []document.Problem{{
-			At:      root,
-			Message: fmt.Sprintf("the document is %s; expected a Scenario", root.Describe()),
-			Hint:    "begin with apiVersion: " + APIVersion,
-		}}
-	}
-	d := r.decoder()
-	spec := root.Get("spec")
-	d.stepFiles(spec)
-	var one Scenario
-	d.Decode(root, r.format.schema, &one)
-	files := d.givenFiles(spec)
-	one.origin = &origin{spec: spec, given: slices.Concat(files, spec.List("given"))}
-	d.checkScenario(&one, root, r.options)
-	var given []map[string]any
-	for _, manifest := range files {
-		given = append(given, manifest.Mapping())
-	}
-	one.Spec.Given = append(given, one.Spec.Given...)
-	one.Line, one.Column = root.Line, root.Column
-	if name := root.Get("metadata").Get("name"); name != nil {
-		one.Line, one.Column = name.Line, name.Column
-	}
-	for _, step := range spec.List("when") {
-		one.Lines = append(one.Lines, step.Line)
-	}
-	return []Scenario{one}, d.Problems
 }
 
 // decoder decodes and checks one document.
@@ -106,8 +75,36 @@ type decoder struct {
 	from   *document.File
 }
 
-func (r reader) decoder() *decoder {
-	return &decoder{&document.Decoder{Shorts: r.format.shorts, Lists: lists()}, r.format, r.from}
+// isFormat reports whether a document has the format that the schema describes.
+func (d *decoder) isFormat(root *document.Node) bool {
+	d.Problems = append(d.Problems, d.format.schema.Check(root)...)
+	return len(d.Problems) == 0
+}
+
+// scenario returns the scenario of a document, or none with problems. The files that it names are read, and the rest is
+// checked, if the format is right.
+func (d *decoder) scenario(root *document.Node, options LoadOptions) []Scenario {
+	if !d.isFormat(root) {
+		return nil
+	}
+	spec, name := root.Get("spec"), root.Get("metadata").Get("name")
+	d.stepFiles(spec.Get("when"), "spec.when")
+	files := d.givenFiles(spec)
+	if len(d.Problems) > 0 {
+		return nil
+	}
+	one := Scenario{Line: name.Line, Column: name.Column, origin: &origin{spec: spec, given: slices.Concat(files, spec.List("given"))}}
+	d.Decode(root, &one)
+	d.checkScenario(&one, root, options)
+	var given []map[string]any
+	for _, manifest := range files {
+		given = append(given, manifest.Mapping())
+	}
+	one.Spec.Given = append(given, one.Spec.Given...)
+	for _, step := range spec.List("when") {
+		one.Lines = append(one.Lines, step.Line)
+	}
+	return []Scenario{one}
 }
 
 // ours matches the line of a file that says that it has a scenario, or another document of this

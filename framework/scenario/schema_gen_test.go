@@ -301,7 +301,12 @@ func (r refinement) steps() {
 		}
 		r.when("Step", has(action), misplaced(noRequest, append(request, "then")...))
 	}
-	r.field("Step.parallel").Items = &jsonschema.Schema{Ref: "#/$defs/Step", Properties: perField(misplaced(allCalls, "calls", "distinct", "serial", "overlapping", "answeredLast"), "then").Properties}
+	inner := never("has no effect; expected control only for a step of when; set it for the outer step", "control")
+	inner.Properties.Set("then", misplaced(allCalls, "calls", "distinct", "serial", "overlapping", "answeredLast"))
+	r.field("Step.parallel").Items = &jsonschema.Schema{Ref: "#/$defs/Step", Properties: inner.Properties}
+	for _, in := range []string{"Hook", "Reply"} {
+		r.field(in + ".meanwhile").Items = &jsonschema.Schema{Ref: "#/$defs/Step", Properties: never(inner.Properties.Value("control").Comments, "control").Properties}
+	}
 	r.when("Step", &jsonschema.Schema{Not: has("name")}, perField(has("name"), "get", "patch", "delete", "connect", "wait"))
 	r.field("Step.remove").Items.Required = []string{"name"}
 }

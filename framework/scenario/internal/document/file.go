@@ -84,23 +84,19 @@ func (f *File) Glob(pattern string) ([]string, error) {
 func IsGlob(name string) bool { return strings.ContainsAny(name, "*?") }
 
 // Read returns the content of a scenario file, of at most MaxBytes. With the Problem of a larger one, it is the beginning.
-func (f *File) Read() ([]byte, *Problem) {
+func (f *File) Read() ([]byte, []Problem) {
 	content, err := f.content()
 	var large sizeError
 	switch {
 	case err == nil:
 		return content, nil
 	case errors.Is(err, errNotRegular):
-		return nil, &Problem{At: At(f.Name, 0, 0), Message: "not a regular file; expected a file of scenarios", Hint: "give a file or a folder"}
+		return nil, []Problem{{At(f.Name, 0, 0), "not a regular file; expected a file of scenarios", "give a file or a folder"}}
 	case errors.As(err, &large):
-		return content, &Problem{
-			At:      At(f.Name, 1, 1),
-			Message: fmt.Sprintf("%v; expected a scenario file of at most %d bytes", err, MaxBytes),
-			Hint:    "split it, or check the path",
-		}
+		return content, []Problem{{At(f.Name, 1, 1), fmt.Sprintf("%v; expected a scenario file of at most %d bytes", err, MaxBytes), "split it, or check the path"}}
 	default:
 		message, hint := cannotOpen(err)
-		return nil, &Problem{At: At(f.Name, 0, 0), Message: message, Hint: hint}
+		return nil, []Problem{{At(f.Name, 0, 0), message, hint}}
 	}
 }
 

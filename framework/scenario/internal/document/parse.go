@@ -24,8 +24,8 @@ type Problem struct {
 // maxDocuments is the largest number of documents in a file.
 const maxDocuments = 10_000
 
-// Parse returns the documents of a file, without empty ones. If a document is malformed, Parse returns those
-// before it and the Problem. It never panics. A file whose name ends with .json is JSON, which is YAML except
+// Parse returns the documents of a file, without empty ones. With Problems, they are of use only to see what the file
+// is meant to be. It never panics. A file whose name ends with .json is JSON, which is YAML except
 // for tabs and characters that are escaped as two surrogates; these are refused.
 func Parse(name string, content []byte) ([]*Node, []Problem) {
 	return (&builder{source: &source{name: name}}).parse(content)
@@ -77,9 +77,7 @@ func (b *builder) documents(text string) (documents []*Node) {
 			break
 		}
 		for _, root := range document.Content {
-			built := b.build(root, 0)
-			empty := built.Kind == KindNull && built.Raw == ""
-			if !empty && built.Kind != KindRefused {
+			if built := b.build(root, 0); built.Kind != KindNull || built.Raw != "" {
 				documents = append(documents, built)
 			}
 		}
