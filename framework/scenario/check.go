@@ -19,8 +19,6 @@ type checker struct {
 	// webhooks are webhooks under test.
 	webhooks, policies, bindings []string
 	underTest                    map[string]bool
-	// converts is true if a CustomResourceDefinition has a conversion webhook.
-	converts bool
 	// serverFiles is the text of the files of spec.server, which can name webhooks too.
 	serverFiles string
 	// inSteps is true while the placeholders of steps are checked.
@@ -76,9 +74,6 @@ func (c *checker) spec(spec *Spec, set document.Decoded) {
 	}
 	c.scripts(set.Get("hooks"), set.At("hooks"))
 	c.exist("webhook, policy or binding", set.Get("matchesNothing"), slices.Concat(c.webhooks, c.policies, c.bindings))
-	if conversion := set.Get("conversion"); conversion != nil && !c.converts {
-		c.Fail(conversion, "spec.conversion has nothing to convert; expected a CustomResourceDefinition with the conversion strategy Webhook", "add it to spec.given")
-	}
 	if text := set.Node.Get("server").Get("fails"); text != nil {
 		if _, err := FailsMatcher(text.Raw); err != nil {
 			c.Fail(text, fmt.Sprintf("spec.server.fails: %v; expected a string or a /regular expression/", err), "")
@@ -146,8 +141,6 @@ func (c *checker) gather(manifest *document.Node, installed bool) {
 		c.policies = append(c.policies, name)
 	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
 		c.bindings = append(c.bindings, name)
-	case "CustomResourceDefinition":
-		c.converts = c.converts || manifest.Get("spec").Get("conversion").Text("strategy") == "Webhook"
 	}
 }
 
@@ -180,10 +173,7 @@ func (c *checker) called(n *document.Node) {
 // scripts checks a map of scripts: the names of the webhooks, and that a webhook under test, whose Hook is a proxy, gets
 // no answer.
 func (c *checker) scripts(n *document.Node, where document.Path) {
-	if n == nil {
-		return
-	}
-	for _, script := range n.Fields {
+	for _, script := range n.Entries() {
 		c.exist("webhook", script.Key, c.webhooks)
 		for _, reply := range append(script.Value.List("replies"), script.Value) {
 			for _, field := range reply.Fields {

@@ -64,23 +64,27 @@ var relativePath = regexp.MustCompile(`^[A-Za-z0-9._-][A-Za-z0-9._/-]*$`)
 // AllowServerFlags of LoadOptions.
 func (d *decoder) checkServers(allowed []string) {
 	for _, set := range d.Set {
+		var files *document.Node
 		switch set.Struct.(type) {
 		case *Server:
 			d.serverFlags(set.Get("flags"), set.At("flags"), allowed)
-			d.serverFiles(set.Get("files"), false)
+			files = set.Get("files")
 		case *Files:
-			d.serverFiles(set.Get("write"), true)
+			files = set.Get("write")
+		}
+		for _, field := range files.Entries() {
+			if !isData(field.Name) {
+				// A step replaces placeholders.
+				d.serverFile(field.Name, strings.ReplaceAll(field.Value.Raw, "$$(", "$("), field.Value)
+			}
 		}
 	}
 }
 
 // serverFlags checks the names of the flags and the paths in their values.
 func (d *decoder) serverFlags(flags *document.Node, where document.Path, allowed []string) {
-	if flags == nil {
-		return
-	}
 	known := serverFlags()
-	for _, field := range flags.Fields {
+	for _, field := range flags.Entries() {
 		text, here := field.Value.Raw, where.Field(field.Name)
 		isPath := namesFile(field.Name) && text != ""
 		switch {
@@ -105,33 +109,12 @@ func isData(name string) bool {
 	return slices.Contains([]string{".csv", ".jsonl"}, strings.ToLower(path.Ext(name)))
 }
 
-// serverFiles checks the files in a map of texts by name. Files of a step have placeholders.
-func (d *decoder) serverFiles(written *document.Node, inStep bool) {
-	if written == nil {
-		return
-	}
-	for _, field := range written.Fields {
-		if !isData(field.Name) {
-			d.serverFile(field.Name, field.Value, inStep)
-		}
-	}
-}
-
 // serverFile checks a file that kube-apiserver can read as configuration. YAML that is not read in the same way by every
 // parser is none that can be checked.
-func (d *decoder) serverFile(name string, node *document.Node, inStep bool) {
+func (d *decoder) serverFile(name, text string, node *document.Node) {
 	fail := func(n *document.Node, message, hint string) {
 		line, column := node.Locate(n.Line, n.Column)
 		d.Fail(document.At(node.File(), line, column), fmt.Sprintf("the file %s of the API server ", document.Quote(name))+message, hint)
-	}
-	text := node.Raw
-	if inStep {
-		for _, name := range placeholdersIn(text) {
-			if strings.HasPrefix(name, "steps.") {
-				fail(document.At("", 1, 1), fmt.Sprintf("has the placeholder $(%s); expected text that is known before the run", name), "")
-			}
-		}
-		text = strings.ReplaceAll(text, "$$(", "$(")
 	}
 	documents, problems := document.ParseTwice(name, []byte(text))
 	for _, problem := range problems {
@@ -176,9 +159,10 @@ func onThisMachine(address string) bool {
 	address = strings.NewReplacer("$(hooks.port)", "1", "$(id)", "id").Replace(address)
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {
-		if parsed, err = url.Parse("https://" + address); err != nil {
-			return false
-		}
+		parsed, err = url.Parse("https://" + address)
+	}
+	if err != nil {
+		return false
 	}
 	ip, err := netip.ParseAddr(parsed.Hostname())
 	return address == "" || parsed.Hostname() == "localhost" || err == nil && ip.IsLoopback()

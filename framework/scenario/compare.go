@@ -19,8 +19,9 @@ import (
 
 // compare checks the expected values in the structs that were decoded.
 func (d *decoder) compare() {
+	compared := comparisons()
 	for _, set := range d.Set {
-		fields := d.format.comparisons[reflect.TypeOf(set.Struct).Elem()]
+		fields := compared[reflect.TypeOf(set.Struct).Elem()]
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			if value := set.Get(name); value != nil {
 				d.operators(value, set.At(name))

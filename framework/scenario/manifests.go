@@ -3,7 +3,6 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -62,47 +61,22 @@ func (d *decoder) manifestsOf(n *document.Node, where document.Path) []*document
 	return []*document.Node{n}
 }
 
-// readManifests returns the manifests of a file, or of the files of a pattern, that is named at a path. No
-// error shows a value of another file: it can be a Secret.
+// readManifests returns the manifests of a file that is named at a path. No error shows a value of another file: it can be
+// a Secret.
 func (d *decoder) readManifests(written string, at *document.Node, where document.Path) []*document.Node {
-	if !document.IsGlob(written) || path.IsAbs(written) || strings.Contains(written, `\`) {
-		return d.readFile(written, at, where)
-	}
-	found, err := d.from.Glob(written)
-	if err == nil && len(found) == 0 {
-		err = errors.New("no file matches the pattern")
-	}
-	if err != nil {
-		d.Fail(at, fmt.Sprintf("%s %s: %v; expected files of Kubernetes manifests", where, document.Quote(written), err), "the pattern is relative to this file")
-	}
-	var out []*document.Node
-	for _, name := range found {
-		out = append(out, d.readFile(name, at, where)...)
-	}
-	return out
-}
-
-// readFile is readManifests for one file.
-func (d *decoder) readFile(written string, at *document.Node, where document.Path) []*document.Node {
-	const hint = "the path is relative to this file"
 	refuse := func(problem, hint string) {
 		d.Fail(at, fmt.Sprintf("%s %s: %s; expected a file of Kubernetes manifests", where, document.Quote(written), problem), hint)
 	}
-	if written == "" || path.IsAbs(written) || strings.Contains(written, `\`) {
-		refuse("not a relative path with slashes", `write it as "../config/webhook.yaml"`)
+	if written == "" || path.IsAbs(written) || strings.ContainsAny(written, `\*?`) {
+		refuse("not a relative path with slashes and without wildcards", `write it as "../config/webhook.yaml"`)
 		return nil
 	}
 	name, content, err := d.from.ReadManifests(written)
-	var placed *fs.PathError
-	switch {
-	case errors.Is(err, document.ErrOutside):
+	if errors.Is(err, document.ErrOutside) {
 		refuse(err.Error(), outsideHint)
 		return nil
-	case errors.As(err, &placed):
-		refuse("cannot be read: "+placed.Err.Error(), hint)
-		return nil
-	case err != nil:
-		refuse(err.Error(), hint)
+	} else if err != nil {
+		refuse("cannot be read: "+err.Error(), "the path is relative to this file")
 		return nil
 	}
 	documents, problems := document.ParsePrivate(name, content)

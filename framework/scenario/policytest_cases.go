@@ -238,9 +238,9 @@ func (p *policyTable) scenarios() []Scenario {
 			if request.step.Then.Audit != nil {
 				c.Needs = []string{"audit"}
 			}
-			c.origin = &origin{spec: request.at, given: sources, others: map[string]spot{"when[0]." + request.sent: request.spot(request.object.Node)}}
+			c.origin = &origin{spec: request.at, given: sources, others: map[string]spot{"when[0]." + request.sent: {request.object.Node, request.at}}}
 			if request.mutated != nil {
-				c.origin.others["when[0].then.object"] = request.spot(request.mutated)
+				c.origin.others["when[0].then.object"] = spot{request.mutated, request.at}
 			}
 			one.Cases = append(one.Cases, c)
 		}
@@ -252,14 +252,6 @@ func (p *policyTable) scenarios() []Scenario {
 		out[0].contract = p.checked
 	}
 	return out
-}
-
-// spot returns where a manifest begins: at the case, unless it is in another file.
-func (r *policyRequest) spot(manifest *document.Node) spot {
-	if manifest.File() != r.at.File() {
-		return spot{manifest, manifest}
-	}
-	return spot{manifest, r.at}
 }
 
 // givenNamespaces sets the namespaces of a scenario for a set of requests. It returns those that are given as they are,

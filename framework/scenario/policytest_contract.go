@@ -180,14 +180,10 @@ func (p *policyTable) samplesOfCases(c *Contract, at *document.Node) {
 
 // partOf returns a part of the message of a refusal.
 func partOf(d Denied) string {
-	switch {
-	case len(d.Message) > 0:
+	if len(d.Message) > 0 {
 		return d.Message[0]
-	case d.Policy != "":
-		return "ValidatingAdmissionPolicy '" + d.Policy + "'"
-	default:
-		return "ValidatingAdmissionPolicy '"
 	}
+	return "ValidatingAdmissionPolicy '" + d.Policy
 }
 
 // namespaceOfTest is the placeholder for a namespace of the test.

@@ -100,12 +100,12 @@ func TestContractFields(t *testing.T) {
 // What is wrong with a contract has its position.
 func TestContractMistakes(t *testing.T) {
 	for contract, want := range map[string]string{
-		"contract: {god: good.yaml}\n":                                          `x/test.yaml:11:12: unknown field "god" in contract`,
-		"contract: {bad: [{object: bad.yaml}]}\n":                               "x/test.yaml:11:18: contract.bad[0] has no denied; expected one",
-		"contract: {except: [{rule: PO-DOOR-2, reason: x, until: tomorrow}]}\n": "x/test.yaml:11:57: ",
-		"contract: {good: none.yaml}\n":                                         "x/test.yaml:11:18: ",
-		"contract: {}\nserver: {flags: {runtime-config: api/all=true}}\n":       "x/test.yaml:11:11: contract cannot be combined with server",
-		"contract: {good: [good.yaml], bad: [{object: '*.yaml', denied: x}]}\n": "x/test.yaml:11:46: contract.bad[0].object has ",
+		"contract: {god: good.yaml}\n":                                                       `x/test.yaml:11:12: unknown field "god" in contract`,
+		"contract: {bad: [{object: bad.yaml}]}\n":                                            "x/test.yaml:11:18: contract.bad[0] has no denied; expected one",
+		"contract: {except: [{rule: PO-DOOR-2, reason: x, until: tomorrow}]}\n":              "x/test.yaml:11:57: ",
+		"contract: {good: none.yaml}\n":                                                      "x/test.yaml:11:18: ",
+		"contract: {}\nserver: {flags: {runtime-config: api/all=true}}\n":                    "x/test.yaml:11:11: contract cannot be combined with server",
+		"contract: {good: [good.yaml], bad: [{object: [good.yaml, bad.yaml], denied: x}]}\n": "x/test.yaml:11:46: contract.bad[0].object has ",
 	} {
 		t.Run(contract, func(t *testing.T) {
 			_, err := loadContract(contract)

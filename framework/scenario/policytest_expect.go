@@ -56,16 +56,7 @@ func (p *policyTable) mutation(n *document.Node, where document.Path) (map[strin
 	if n == nil {
 		return nil, nil
 	}
-	if n.Kind == document.KindText {
-		found := p.fromFile(n, where)
-		if len(found) != 1 {
-			p.Fail(n, fmt.Sprintf("%s: the file has %d manifests; expected one", where, len(found)), "write FILE#NAME")
-			return nil, nil
-		}
-		n = found[0]
-	} else {
-		p.emptyFields(n, where)
-	}
+	p.emptyFields(n, where)
 	p.operators(n, where)
 	return p.prepared(n, ""), n
 }

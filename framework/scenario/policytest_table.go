@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -102,9 +103,14 @@ func (p *policyTable) nameTest() {
 	if folder := slugWord(p.from.Area); folder != "" && folder != p.name {
 		p.name = strings.Trim(folder+"."+p.name, ".")
 	}
-	if p.name == "" {
-		p.name = "input"
-	}
+	p.name = cmp.Or(p.name, "input")
+}
+
+// slugWord returns a string as a word of a scenario's name: lower-case letters, digits and single
+// hyphens.
+func slugWord(text string) string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	return strings.Join(words, "-")
 }
 
 // manifests returns the manifests of a field that is of type Manifests.
@@ -148,13 +154,12 @@ func (p *policyTable) fromFile(at *document.Node, where document.Path) []*docume
 			found = append(found, one)
 		}
 	}
-	hint := document.DidYouMean(fragment, names)
-	switch len(found) {
-	case 0:
-	case 1:
+	if len(found) == 1 {
 		return found
-	default:
-		hint = fmt.Sprintf("write %s#%s/%s", name, found[0].Text("kind"), found[0].Get("metadata").Text("name"))
+	}
+	hint := ""
+	if len(found) == 0 {
+		hint = document.DidYouMean(fragment, names)
 	}
 	p.Fail(at, fmt.Sprintf("%s %s: the file has %d such manifests; expected one, as FILE#NAME or FILE#KIND/NAME", where, document.Quote(at.Raw), len(found)), hint)
 	return nil
@@ -232,6 +237,12 @@ func (p *policyTable) bind(policy fileManifest) {
 	}}
 	p.given, p.bindings = append(p.given, binding), append(p.bindings, binding)
 }
+
+// namespaceName is the form of the short name of a namespace. With the ID of the scenario, it is a DNS label of at most 63
+// characters.
+const namespaceName = `^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`
+
+var isNamespaceName = regexp.MustCompile(namespaceName)
 
 // prepared returns a manifest as the engine gets it: without placeholders, and in a namespace of
 // the test. Namespace is the default for a manifest without one; empty means the namespace of the scenario.

@@ -18,7 +18,10 @@ func (s Scenario) ErrorAt(manifest, field, message, hint string) *Error {
 	problem := &Error{File: s.File, Message: message, Hint: hint}
 	if s.origin != nil {
 		at, _ := s.origin.find(manifest).follow(object.SplitPath(field))
-		s.origin.setPosition(at, problem)
+		if s.origin.isOther(at.node) {
+			problem.File = at.node.File()
+		}
+		problem.Line, problem.Column = at.at.Line, at.at.Column
 	}
 	return problem
 }
@@ -55,24 +58,14 @@ type spot struct{ node, at *document.Node }
 // isOther reports whether a value is in another file than the scenario.
 func (o *origin) isOther(n *document.Node) bool { return n.File() != o.spec.File() }
 
-// setPosition sets the position of an error.
-func (o *origin) setPosition(at spot, problem *Error) {
-	if o.isOther(at.node) {
-		problem.File = at.node.File()
-	}
-	problem.Line, problem.Column = at.at.Line, at.at.Column
-}
-
 // find returns the value at a path in the spec, or the last one on it that exists.
 func (o *origin) find(manifest string) spot {
-	for known, at := range o.others {
+	at, path := spot{o.spec, o.spec}, object.SplitPath(manifest)
+	for known, other := range o.others {
 		if rest, found := strings.CutPrefix(manifest, known); found {
-			at, _ = at.follow(object.SplitPath(strings.TrimPrefix(rest, ".")))
-			return at
+			at, path = other, object.SplitPath(strings.TrimPrefix(rest, "."))
 		}
 	}
-	at := spot{o.spec, o.spec}
-	path := object.SplitPath(manifest)
 	if len(path) > 1 && path[0] == "given" {
 		if index, err := strconv.Atoi(path[1]); err == nil && index >= 0 && index < len(o.given) {
 			at, path = spot{o.given[index], o.given[index]}, path[2:]

@@ -16,68 +16,60 @@ const kindUncovered = "Uncovered"
 // loaded is the result for one file.
 type loaded struct {
 	scenarios []Scenario
-	// passedOver says why the file is passed over, or is empty.
-	passedOver string
-	problems   []document.Problem
+	problems  []document.Problem
+	// foreign is true if the file is passed over.
+	foreign bool
 }
 
-// reader reads one file.
-type reader struct {
-	options LoadOptions
-	format  *fileFormat
-	from    *document.File
-}
-
-// read reads, decodes and checks the file. What is wrong with the YAML hides what is wrong in its documents.
-func (r reader) read() loaded {
+// read reads, decodes and checks a file. What is wrong with the YAML hides what is wrong in its documents.
+func (o LoadOptions) read(file *document.File, schema *document.Schema) loaded {
 	var documents []*document.Node
-	content, problems := r.from.Read()
+	content, problems := file.Read()
 	if len(problems) == 0 {
-		documents, problems = document.Parse(r.from.Name, content)
+		documents, problems = document.Parse(file.Name, content)
 	}
-	if why := foreign(r.from, content, documents); content != nil && why != "" {
-		return loaded{passedOver: why}
+	if isForeign(file, content, documents) {
+		return loaded{foreign: true}
 	}
 	if len(documents) == 0 && len(problems) == 0 {
 		problems = []document.Problem{{
-			At:      document.At(r.from.Name, 1, 1),
+			At:      document.At(file.Name, 1, 1),
 			Message: "the file is empty; expected a Scenario", Hint: "write one (admissiontest schema prints its JSON Schema) or remove the file",
 		}}
 	}
+	result := loaded{problems: problems}
 	if len(problems) > 0 {
-		return loaded{problems: limit(problems)}
+		return result
 	}
-	var result loaded
 	for _, root := range documents {
-		d := &decoder{&document.Decoder{Shorts: r.format.shorts, Lists: lists()}, r.format, r.from}
+		d := &decoder{&document.Decoder{Shorts: shorts(), Lists: lists()}, schema, file}
 		switch kind := root.Text("kind"); {
 		case kind == kindUncovered && root.Text("apiVersion") == APIVersion:
 		case root.Kind != document.KindMapping:
 			d.Fail(root, fmt.Sprintf("the document is %s; expected a Scenario", root.Describe()), "begin with apiVersion: "+APIVersion)
 		case kind == KindPolicyTest:
-			result.scenarios = append(result.scenarios, d.policyTest(root, r.options)...)
+			result.scenarios = append(result.scenarios, d.policyTest(root, o)...)
 		default:
-			result.scenarios = append(result.scenarios, d.scenario(root, r.options)...)
+			result.scenarios = append(result.scenarios, d.scenario(root, o)...)
 		}
 		result.problems = append(result.problems, d.Problems...)
 	}
 	for i := range result.scenarios {
-		result.scenarios[i].File, result.scenarios[i].Area = r.from.Name, r.from.Area
+		result.scenarios[i].File, result.scenarios[i].Area = file.Name, file.Area
 	}
-	result.problems = limit(result.problems)
 	return result
 }
 
 // decoder decodes and checks one document.
 type decoder struct {
 	*document.Decoder
-	format *fileFormat
+	schema *document.Schema
 	from   *document.File
 }
 
 // isFormat reports whether a document has the format that the schema describes.
 func (d *decoder) isFormat(root *document.Node) bool {
-	d.Problems = append(d.Problems, d.format.schema.Check(root)...)
+	d.Problems = append(d.Problems, d.schema.Check(root)...)
 	return len(d.Problems) == 0
 }
 
@@ -111,21 +103,11 @@ func (d *decoder) scenario(root *document.Node, options LoadOptions) []Scenario 
 // package.
 var ours = regexp.MustCompile(`(?m)^[\s{]*"?(apiVersion"?:\s*"?admissiontest|kind"?:\s*"?(Scenario|PolicyTest)\b)`)
 
-// foreign returns why a file that was found in a folder is not one of scenarios, or "" if it is meant
-// to be one. Documents are those that could be read.
-func foreign(f *document.File, content []byte, documents []*document.Node) string {
-	if !f.InFolder || ours.Match(content) {
-		return ""
-	}
-	why := "not a Scenario"
-	for i, root := range documents {
-		apiVersion, kind := root.Text("apiVersion"), root.Text("kind")
-		if strings.HasPrefix(apiVersion, "admissiontest") || strings.EqualFold(kind, Kind) || kind == "" && root.Get("spec").Has("when") {
-			return ""
-		}
-		if i == 0 && kind != "" {
-			why = fmt.Sprintf("a %s is not a Scenario", kind)
-		}
-	}
-	return why
+// isForeign reports whether a file that was found in a folder is not meant to be one of scenarios. Documents are those
+// that could be read.
+func isForeign(f *document.File, content []byte, documents []*document.Node) bool {
+	return f.InFolder && content != nil && !ours.Match(content) && !slices.ContainsFunc(documents, func(root *document.Node) bool {
+		kind := root.Text("kind")
+		return strings.EqualFold(kind, Kind) || kind == "" && root.Get("spec").Has("when")
+	})
 }

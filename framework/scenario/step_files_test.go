@@ -138,7 +138,7 @@ func TestLoadInput(t *testing.T) {
 	if _, err := Load(LoadOptions{Input: strings.NewReader("kind: x")}, "-"); err == nil || !strings.HasPrefix(err.Error(), "-:1:1: ") {
 		t.Errorf("got %v; want errors with the position in the input", err)
 	}
-	if _, err := Load(LoadOptions{Input: strings.NewReader(strings.Repeat("#", document.MaxBytes+1))}, "-"); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := Load(LoadOptions{Input: strings.NewReader(strings.Repeat("#", document.MaxBytes+1))}, "-"); err == nil || !strings.Contains(err.Error(), "1048577 bytes") {
 		t.Errorf("got %v; want the limit of the size", err)
 	}
 }

@@ -85,6 +85,14 @@ func (n *Node) Step(name string) (value, begin *Node) {
 	return nil, nil
 }
 
+// Entries returns the fields of a map, or none of nil.
+func (n *Node) Entries() []Field {
+	if n == nil {
+		return nil
+	}
+	return n.Fields
+}
+
 // Has reports whether a map has a field.
 func (n *Node) Has(name string) bool { return n.Get(name) != nil }
 

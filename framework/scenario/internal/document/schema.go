@@ -2,7 +2,6 @@ package document
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,17 +21,13 @@ const MaxProblems = 100
 type Schema struct {
 	compiler *jsonschema.Compiler
 	root     *jsonschema.Schema
-	// forms describe the patterns of strings.
-	forms map[string]Form
 	// lock protects compiler.
 	lock sync.Mutex
 }
 
-// Form describes a pattern of strings: what was expected, and what to do, which can be empty.
-type Form struct{ Expected, Hint string }
-
-// NewSchema compiles a JSON Schema. Forms describe its patterns.
-func NewSchema(text []byte, forms map[string]Form) (*Schema, error) {
+// NewSchema compiles a JSON Schema. The comment of a part goes on after "x is wrong; expected", for a
+// pattern, or after "x", for "not" and false: "what is wrong; what was expected; what to do".
+func NewSchema(text []byte) (*Schema, error) {
 	decoded, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("read the JSON Schema: %w", err)
@@ -46,7 +41,7 @@ func NewSchema(text []byte, forms map[string]Form) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the JSON Schema: %w", err)
 	}
-	return &Schema{compiler: compiler, root: root, forms: forms}, nil
+	return &Schema{compiler: compiler, root: root}, nil
 }
 
 // Check returns what is wrong with a document.
@@ -109,9 +104,9 @@ func (c *invalidDocument) report(e *jsonschema.ValidationError) {
 	is := fmt.Sprintf("%s is %s; expected ", where, n.Describe())
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
-		if pattern := c.schema(e.SchemaURL).Pattern; pattern != nil && n.Value != nil && !pattern.MatchString(n.Raw) {
+		if form := c.schema(e.SchemaURL); form.Pattern != nil && n.Value != nil && !form.Pattern.MatchString(n.Raw) {
 			c.wrong[n] = true
-			c.badForm(pattern.String(), n, is) // quotes alone would not help
+			c.fail(n, is+form.Comment, "") // quotes alone would not help
 			return
 		}
 		c.wrongKind(n, is, k.Want)
@@ -128,7 +123,7 @@ func (c *invalidDocument) report(e *jsonschema.ValidationError) {
 	case *kind.Enum:
 		c.notIn(k.Want, n, is, e.InstanceLocation)
 	case *kind.Pattern:
-		c.badForm(k.Want, n, is)
+		c.fail(n, is+c.schema(e.SchemaURL).Comment, "")
 	case *kind.MinItems, *kind.MinProperties, *kind.MinLength:
 		c.fail(n, fmt.Sprintf("%s is empty; expected a value", where), "remove it, or say what is expected")
 	case *kind.Minimum:
@@ -136,10 +131,10 @@ func (c *invalidDocument) report(e *jsonschema.ValidationError) {
 	case *kind.Maximum:
 		c.fail(n, is+"at most "+k.Want.RatString(), "")
 	case *kind.Not:
-		c.comment(n, where, c.schema(e.SchemaURL).Comment)
+		c.fail(n, fmt.Sprintf("%s %s", where, c.schema(e.SchemaURL).Comment), "")
 	case *kind.FalseSchema:
 		of := max(strings.LastIndex(e.SchemaURL, "/properties/"), strings.LastIndex(e.SchemaURL, "/patternProperties/"))
-		c.comment(begin, where, c.schema(e.SchemaURL[:of]).Comment)
+		c.fail(begin, fmt.Sprintf("%s %s", where, c.schema(e.SchemaURL[:of]).Comment), "")
 	case *kind.DependentRequired:
 		c.fail(n.Get(k.Prop), fmt.Sprintf("%s has %s without %s; expected both", where, k.Prop, strings.Join(k.Missing, " and ")), "")
 	default:
@@ -150,17 +145,6 @@ func (c *invalidDocument) report(e *jsonschema.ValidationError) {
 			c.report(cause)
 		}
 	}
-}
-
-// comment reports a value with the comment of a schema: "what is wrong; what was expected; what to do".
-func (c *invalidDocument) comment(n *Node, where Path, comment string) {
-	wrong, rest, _ := strings.Cut(comment, "; ")
-	expected, hint, _ := strings.Cut(rest, "; ")
-	c.fail(n, fmt.Sprintf("%s %s; %s", where, wrong, expected), hint)
-}
-
-func (c *invalidDocument) badForm(pattern string, n *Node, is string) {
-	c.fail(n, is+cmp.Or(c.forms[pattern].Expected, "a string that matches "+pattern), c.forms[pattern].Hint)
 }
 
 // wrongKind reports a value that is of none of some JSON types.
@@ -179,8 +163,6 @@ func (c *invalidDocument) wrongKind(n *Node, is string, types []string) {
 	case len(expected) > 1:
 	case first == KindText && n.Value != nil:
 		hint = fmt.Sprintf("put it in quotes: %q", n.Raw)
-	case first == KindList && n.Value != nil:
-		hint = fmt.Sprintf("write [%s]", n.Raw)
 	case n.Kind == KindText && (first == KindBool || first == KindInteger):
 		hint = "write it without quotes"
 	}
@@ -248,11 +230,15 @@ func (c *invalidDocument) oneOf(e *jsonschema.ValidationError, k *kind.OneOf, n 
 		}
 		fits = append(fits, branch)
 	}
-	exclusive := len(k.Subschemas) > 0
+	var present []string
+	for _, match := range k.Subschemas {
+		present = append(present, c.schema(e.SchemaURL).OneOf[match].Required...)
+	}
+	exclusive := len(present) > 0
 	switch {
 	case (exclusive || len(alternatives) > 1) && c.misspelt[where]:
 	case exclusive:
-		c.fail(n, fmt.Sprintf("%s has %s; expected only one of them", where, strings.Join(c.present(e.SchemaURL, n), " and ")), "remove one, or write one entry for each")
+		c.fail(n, fmt.Sprintf("%s has %s; expected only one of them", where, strings.Join(present, " and ")), "remove one, or write one entry for each")
 	case len(alternatives) > 1:
 		c.fail(n, fmt.Sprintf("%s has none of %s; expected one", where, strings.Join(alternatives, ", ")), "")
 	case len(fits) > 0:
@@ -273,19 +259,6 @@ func innermost(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	return e
 }
 
-// present returns the fields of a map that exclude each other.
-func (c *invalidDocument) present(url string, n *Node) []string {
-	var names []string
-	for _, branch := range c.schema(url).OneOf {
-		for _, name := range branch.Required {
-			if n.Has(name) {
-				names = append(names, Quote(name))
-			}
-		}
-	}
-	return names
-}
-
 // anyOf reports a string that is no value of a list and has not one of some forms.
 func (c *invalidDocument) anyOf(e *jsonschema.ValidationError, n *Node, is string) {
 	var expected, allowed []string
@@ -295,7 +268,7 @@ func (c *invalidDocument) anyOf(e *jsonschema.ValidationError, n *Node, is strin
 			allowed = texts(k.Want)
 			expected = append(expected, oneOf(allowed))
 		case *kind.Pattern:
-			expected = append(expected, c.forms[k.Want].Expected)
+			expected = append(expected, c.schema(branch.SchemaURL).Comment)
 		}
 	}
 	c.fail(n, is+strings.Join(expected, ", or "), DidYouMean(n.Raw, allowed))
