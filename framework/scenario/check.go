@@ -8,22 +8,17 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
-// checker finds errors in a scenario that the rules of single fields do not find: names without a webhook,
-// steps with two actions, expectations that nothing can meet. It checks the structs that were decoded, and
-// skips what the decoder has already reported.
+// checker finds errors in the meaning of a scenario that has the right format: names of what does not exist, and
+// expectations that nothing can meet. It checks the structs that were decoded.
 type checker struct {
 	*decoder
 	scenario *Scenario
 	root     *document.Node
 	options  LoadOptions
-	// webhooks are the names in all configurations of the scenario. UnderTest says which of them are
-	// webhooks under test.
-	webhooks  []string
-	underTest map[string]bool
-	// converts is true if a CustomResourceDefinition has a conversion webhook.
-	converts bool
-	// policies and bindings are the names of the policies and bindings of the scenario.
-	policies, bindings []string
+	// webhooks, policies and bindings are the names in all configurations of the scenario. UnderTest says which
+	// webhooks are webhooks under test.
+	webhooks, policies, bindings []string
+	underTest                    map[string]bool
 	// serverFiles is the text of the files of spec.server, which can name webhooks too.
 	serverFiles string
 	// inSteps is true while the placeholders of steps are checked.
@@ -36,27 +31,31 @@ type checker struct {
 func (d *decoder) checkScenario(one *Scenario, root *document.Node, options LoadOptions) {
 	c := &checker{decoder: d, scenario: one, root: root, options: options, underTest: map[string]bool{}, ids: map[string]int{}}
 	c.compare()
-	c.gatherWebhooks()
+	c.gatherNames()
 	for _, set := range d.Set {
 		switch value := set.Struct.(type) {
 		case *Spec:
 			c.spec(value, set)
-		case *Hook:
-			c.noAnswer(set)
 		case *Step:
-			c.step(value, set)
+			c.step(set)
 		case *Files:
-			c.filesStep(set)
+			if one.Spec.Server == nil {
+				c.Fail(set.Node, fmt.Sprintf("%s needs an API server with files; expected spec.server", set.Path), "write the files in spec.server.files")
+			}
 		case *Metrics:
-			c.metrics(value, set)
+			if strings.HasPrefix(value.Name, "apiserver_admission_webhook_") {
+				c.called(set.Node.Get("labels").Get("name"))
+			}
 		case *Expectation:
-			c.expectation(value, set)
+			c.called(set.Get("overlapping"))
 		case *Calls:
 			c.called(set.Get("exclude"))
 		case *Call:
 			c.called(set.Get("webhook"))
 		case *RefusedBy:
-			c.refusedBy(set)
+			c.called(set.Get("webhook"))
+			c.exist("policy", set.Get("policy"), c.policies)
+			c.exist("binding", set.Get("binding"), c.bindings)
 		}
 	}
 	c.checkServers(options.AllowServerFlags)
@@ -64,57 +63,48 @@ func (d *decoder) checkScenario(one *Scenario, root *document.Node, options Load
 }
 
 // spec checks the fields of the spec itself.
-func (c *checker) spec(spec *Spec, set *document.Decoded) {
+func (c *checker) spec(spec *Spec, set document.Decoded) {
 	for i, manifest := range set.Node.List("given") {
 		c.manifest(manifest, set.At("given").Item(i))
 	}
-	c.namespaces(set.Get("namespaces"))
-	c.scripts(set.Get("hooks"))
-	known := slices.Concat(c.webhooks, c.policies, c.bindings)
-	for i, name := range set.Get("matchesNothing").Texts() {
-		if !slices.Contains(known, name.Raw) {
-			c.Fail(name, fmt.Sprintf("spec.matchesNothing[%d] is %s; expected the name of a webhook, policy or binding of the scenario", i, document.Quote(name.Raw)),
-				document.DidYouMean(name.Raw, known))
+	for i, item := range set.Node.List("namespaces") {
+		if slices.ContainsFunc(spec.Namespaces[:i], func(other Namespace) bool { return other.Name == item.Text("name") }) {
+			c.Fail(item.Get("name"), fmt.Sprintf("another namespace has the name %s; expected a unique name", document.Quote(item.Text("name"))), "")
 		}
 	}
-	if conversion := set.Node.Get("conversion"); conversion != nil && !c.converts {
-		c.Fail(conversion, "spec.conversion has nothing to convert; expected a CustomResourceDefinition with the conversion strategy Webhook", "add it to spec.given")
-	}
-	c.fails(spec, set)
-}
-
-// namespaces checks that the names of spec.namespaces are unique.
-func (c *checker) namespaces(list *document.Node) {
-	if list == nil {
-		return
-	}
-	var names []string
-	for _, item := range list.Items {
-		name := item.Get("name")
-		if name == nil || name.Kind != document.KindText {
-			continue // the schema has reported it
+	c.scripts(set.Get("hooks"), set.At("hooks"))
+	c.exist("webhook, policy or binding", set.Get("matchesNothing"), slices.Concat(c.webhooks, c.policies, c.bindings))
+	if text := set.Node.Get("server").Get("fails"); text != nil {
+		if _, err := FailsMatcher(text.Raw); err != nil {
+			c.Fail(text, fmt.Sprintf("spec.server.fails: %v; expected a string or a /regular expression/", err), "")
 		}
-		if slices.Contains(names, name.Raw) {
-			c.Fail(name, fmt.Sprintf("another namespace has the name %s; expected a unique name", document.Quote(name.Raw)), "")
-		}
-		names = append(names, name.Raw)
+	}
+	if len(spec.When) > 0 && !slices.ContainsFunc(spec.When, func(step Step) bool { return !step.Control }) {
+		c.Fail(set.Node.List("when")[0].Get("control"), "every step is a control, so that the scenario cannot fail; expected a step that tests the requirement", "remove control from that step")
 	}
 }
 
-// fails checks spec.server.fails.
-func (c *checker) fails(spec *Spec, set *document.Decoded) {
-	text := set.Node.Get("server").Get("fails")
-	if text == nil || text.Refused() {
-		return
+// step checks a step.
+func (c *checker) step(set document.Decoded) {
+	if id := set.Get("id"); id != nil {
+		if line, twice := c.ids[id.Raw]; twice {
+			c.Fail(id, fmt.Sprintf("another step has the ID %s; expected a unique ID", document.Quote(id.Raw)), fmt.Sprintf("the other is in line %d: rename one", line))
+		} else {
+			c.ids[id.Raw] = id.Line
+		}
 	}
-	if _, err := FailsMatcher(spec.Server.Fails); err != nil {
-		c.Fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a string or a /regular expression/", document.Quote(text.Raw), err), "")
+	for _, verb := range []string{"create", "update", "apply"} {
+		c.manifest(set.Get(verb), set.At(verb))
 	}
+	for i, manifest := range set.Node.List("install") {
+		c.manifest(manifest, set.At("install").Item(i))
+	}
+	c.scripts(set.Get("script"), set.At("script"))
 }
 
-// gatherWebhooks notes the webhooks of every configuration in a scenario: given,
+// gatherNames notes the webhooks, policies and bindings of every configuration in a scenario: given,
 // installed, or written by a step.
-func (c *checker) gatherWebhooks() {
+func (c *checker) gatherNames() {
 	for _, manifest := range c.scenario.origin.given {
 		c.gather(manifest, true)
 	}
@@ -123,7 +113,7 @@ func (c *checker) gatherWebhooks() {
 			continue
 		}
 		for _, verb := range []string{"create", "update", "apply"} {
-			c.gather(set.Node.Get(verb), false)
+			c.gather(set.Get(verb), false)
 		}
 		for _, manifest := range set.Node.List("install") {
 			c.gather(manifest, true)
@@ -139,79 +129,65 @@ func (c *checker) gatherWebhooks() {
 // gather notes what a manifest defines. Installed is true if it is installed, and false if it is
 // the object of a request.
 func (c *checker) gather(manifest *document.Node, installed bool) {
+	name := manifest.Get("metadata").Text("name")
 	switch manifest.Text("kind") {
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		for _, webhook := range manifest.List("webhooks") {
-			if name := webhook.Text("name"); name != "" {
-				c.webhooks = append(c.webhooks, name)
-				c.underTest[name] = c.underTest[name] || installed && answersItself(webhook)
-			}
+			name := webhook.Text("name")
+			c.webhooks = append(c.webhooks, name)
+			c.underTest[name] = c.underTest[name] || installed && answersItself(webhook.Get("clientConfig"))
 		}
 	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
-		c.policies = append(c.policies, manifest.Get("metadata").Text("name"))
+		c.policies = append(c.policies, name)
 	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
-		c.bindings = append(c.bindings, manifest.Get("metadata").Text("name"))
-	case "CustomResourceDefinition":
-		conversion := manifest.Get("spec").Get("conversion")
-		c.converts = c.converts || conversion.Text("strategy") == "Webhook"
+		c.bindings = append(c.bindings, name)
 	}
 }
 
-// webhook checks that some configuration has a webhook of a name. Other are further names.
-func (c *checker) webhook(at *document.Node, name string, other ...string) {
-	known := slices.Compact(slices.Sorted(slices.Values(append(other, c.webhooks...))))
-	if slices.Contains(known, name) || name != "" && strings.Contains(c.serverFiles, name) {
-		return
-	}
-	c.Fail(at, fmt.Sprintf("no webhook has the name %s; expected one of a configuration in given, install or a step", document.Quote(name)),
-		document.SuggestOrList(name, known, "no configuration of this scenario has webhooks"))
-}
-
-// called checks the name of a webhook that can be called, or a list of them: also one that is installed for all
-// scenarios.
-func (c *checker) called(n *document.Node) {
-	if n == nil || c.options.AnyInstalled {
-		return
-	}
-	for _, name := range n.AsList().Texts() {
-		c.webhook(name, name.Raw, c.options.Installed...)
-	}
-}
-
-// scripts checks the names of the webhooks in a map of scripts.
-func (c *checker) scripts(n *document.Node) {
+// exist checks that some configuration, or a file of spec.server, has something of each name in a value: a string, a
+// list of them, or nil. What says what it is, and known are all its names.
+func (c *checker) exist(what string, n *document.Node, known []string) {
 	if n == nil {
 		return
 	}
-	for _, field := range n.Fields {
-		c.webhook(field.Key, field.Name)
+	known = slices.Compact(slices.Sorted(slices.Values(known)))
+	for _, name := range n.AsList().Items {
+		if !slices.Contains(known, name.Raw) && (name.Raw == "" || !strings.Contains(c.serverFiles, name.Raw)) {
+			c.unknownName(name, what, name.Raw, known)
+		}
 	}
 }
 
-// noAnswer checks the script of a webhook under test, whose Hook is a proxy: the webhook answers itself.
-func (c *checker) noAnswer(set *document.Decoded) {
-	if !c.underTest[set.Path.Name()] || !set.Node.Valid() {
-		return
+// unknownName reports a name that no manifest defines.
+func (d *decoder) unknownName(at *document.Node, what, name string, known []string) {
+	d.Fail(at, fmt.Sprintf("no %s has the name %s; expected one in the manifests of this test", what, document.Quote(name)), document.SuggestOrList(name, known, "no manifest has one"))
+}
+
+// called checks the names of webhooks that can be called: also those that are installed for all scenarios.
+func (c *checker) called(n *document.Node) {
+	if !c.options.AnyInstalled {
+		c.exist("webhook", n, slices.Concat(c.webhooks, c.options.Installed))
 	}
-	replies, where := []*document.Node{set.Node}, set.Path
-	if list := set.Node.List("replies"); list != nil {
-		replies = list
-	}
-	for i, reply := range replies {
-		if set.Node.Has("replies") {
-			where = set.At("replies").Item(i)
-		}
-		for _, field := range reply.Fields {
-			if slices.Contains([]string{"allowed", "status", "patch", "patchType", "warnings", "auditAnnotations", "review"}, field.Name) {
-				c.Fail(field.Value, fmt.Sprintf("%s has no effect, because the webhook under test answers; expected fault, http, delay, barrier or meanwhile", where.Field(field.Name)), "")
+}
+
+// scripts checks a map of scripts: the names of the webhooks, and that a webhook under test, whose Hook is a proxy, gets
+// no answer.
+func (c *checker) scripts(n *document.Node, where document.Path) {
+	for _, script := range n.Entries() {
+		c.exist("webhook", script.Key, c.webhooks)
+		for _, reply := range append(script.Value.List("replies"), script.Value) {
+			for _, field := range reply.Fields {
+				answers := slices.Contains([]string{"allowed", "status", "patch", "patchType", "warnings", "auditAnnotations", "review"}, field.Name)
+				if answers && c.underTest[script.Name] {
+					c.Fail(field.Value, fmt.Sprintf("%s has no effect in %s, because the webhook under test answers; expected fault, http, delay, barrier or meanwhile", field.Name, where.Field(script.Name)), "")
+				}
 			}
 		}
 	}
 }
 
 // answersItself reports whether a webhook is one under test: its clientConfig does not lead to a Hook.
-func answersItself(webhook *document.Node) bool {
-	client := webhook.Get("clientConfig")
+func answersItself(client *document.Node) bool {
 	if service := client.Get("service"); service != nil {
 		namespace := service.Text("namespace")
 		return service.Text("name") != "" && namespace != "" && !strings.Contains(namespace, "$(")

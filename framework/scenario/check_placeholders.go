@@ -1,7 +1,7 @@
 package scenario
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -29,61 +29,48 @@ func (c *checker) placeholdersIn(n *document.Node) {
 		return
 	}
 	if n.Kind == document.KindText {
-		c.placeholdersOf(n.Raw, n)
+		for _, name := range placeholdersIn(n.Raw) {
+			c.placeholder(name, n)
+		}
 	}
 	for _, item := range n.Items {
 		c.placeholdersIn(item)
 	}
 	for _, field := range n.Fields {
-		c.placeholdersOf(field.Name, field.Key)
+		c.placeholdersIn(field.Key)
 		c.placeholdersIn(field.Value)
 	}
 }
 
-// placeholdersOf checks the placeholders in a string. No error shows a string of another file.
-func (c *checker) placeholdersOf(text string, at *document.Node) {
-	for _, name := range placeholdersIn(text) {
-		known, expected, hint := c.placeholder(name)
-		if known {
-			continue
-		}
-		message := fmt.Sprintf("unknown placeholder $(%s)", name)
-		if at.File() != c.root.File() {
-			message, hint = "unknown placeholder", ""
-		}
-		if hint == "" {
-			hint = "to write the string itself, begin it with $$("
-		}
-		c.Fail(at, message+"; expected "+expected, hint)
-	}
-}
-
-// placeholder reports whether a placeholder of a name can have a value, and otherwise what was expected and
-// what to do.
-func (c *checker) placeholder(name string) (known bool, expected, hint string) {
+// placeholder checks that a placeholder can have a value. No error shows a string of another file.
+func (c *checker) placeholder(name string, at *document.Node) {
 	whole := []string{"id", "namespace", "run", "hooks.host", "hooks.port", "hooks.caBundle"}
-	first, rest, _ := strings.Cut(name, ".")
-	var names []string
-	var none string
+	first, rest, named := strings.Cut(name, ".")
+	var known []string
+	expected := "one of " + knownPlaceholders
+	hint := document.DidYouMean(name, whole)
 	switch {
 	case slices.Contains(whole, name):
-		return true, "", ""
-	case first == "namespace" && strings.Contains(name, "."):
+		return
+	case first == "namespace" && named:
 		for _, namespace := range c.scenario.Spec.Namespaces {
-			names = append(names, namespace.Name)
+			known = append(known, namespace.Name)
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
-		expected, none = "the name of a namespace in spec.namespaces", "spec.namespaces is empty"
-	case first == "policy" && rest != "":
-		names, expected, none = slices.Concat(c.policies, c.bindings), "the name of a policy or binding of the scenario", "it has none"
-	case first == "steps" && rest != "" && !c.inSteps:
-		return false, "$(steps.ID.…) only in steps", "no step has run yet"
-	case first == "steps" && rest != "":
+		expected = "the name of a namespace in spec.namespaces"
+	case first == "policy" && named:
+		known, expected = slices.Concat(c.policies, c.bindings), "the name of a policy or binding of the scenario"
+	case first == "steps" && named && c.inSteps:
 		rest, _, _ = strings.Cut(rest, ".")
-		names, expected, none = slices.Collect(maps.Keys(c.ids)), "the id of a step", "no step has one"
-	default:
-		return false, "one of " + knownPlaceholders, document.DidYouMean(name, whole)
+		known, expected = slices.Collect(maps.Keys(c.ids)), "the id of a step"
 	}
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	return slices.Contains(names, rest), expected, document.SuggestOrList(rest, names, none)
+	if slices.Contains(known, rest) {
+		return
+	}
+	if known != nil {
+		hint = document.SuggestOrList(rest, slices.Compact(slices.Sorted(slices.Values(known))), "")
+	}
+	if at.File() != c.root.File() {
+		name, hint = "…", ""
+	}
+	c.Fail(at, "unknown placeholder $("+name+"); expected "+expected, cmp.Or(hint, "to write the string itself, begin it with $$("))
 }

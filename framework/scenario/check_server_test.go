@@ -13,7 +13,7 @@ func TestServerFlagsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range serverFlags() {
+	for _, name := range serverFlags() {
 		if !strings.Contains(string(text), "`"+name+"`") {
 			t.Errorf("docs/scenarios.md does not list the flag %s", name)
 		}

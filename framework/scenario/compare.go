@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/textproto"
 	"reflect"
 	"slices"
 
@@ -17,149 +19,70 @@ import (
 
 // compare checks the expected values in the structs that were decoded.
 func (d *decoder) compare() {
+	compared := comparisons()
 	for _, set := range d.Set {
-		fields := d.format.comparisons[reflect.TypeOf(set.Struct).Elem()]
+		fields := compared[reflect.TypeOf(set.Struct).Elem()]
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if value := set.Written(name); value != nil && value.Kind != document.KindRefused {
-				d.comparedWith(fields[name], value, set.At(name))
+			if value := set.Get(name); value != nil {
+				d.operators(value, set.At(name))
+				d.emptyFields(value, set.At(name))
+				d.assumed(value, set.At(name), fields[name])
 			}
 		}
-	}
-}
-
-// comparedWith checks an expected value.
-func (d *decoder) comparedWith(c compared, n *document.Node, where *document.Path) {
-	d.expected(n, where)
-	if c.always {
-		d.anyValue(n, where)
-	}
-	if c.natural {
-		d.anyNumber(n, where)
-	}
-	switch {
-	case c.typ != nil:
-		d.fields(n, where, c)
-	case c.keys != nil:
-		d.keys(n, where, c)
 	}
 }
 
 // operators checks the operators in an expected value.
-func (d *decoder) operators(n *document.Node, where *document.Path) {
-	if !hasOperator(n) {
-		return
-	}
-	err := match.ValidateOperators(n.Plain())
-	if err == nil {
-		return
-	}
+func (d *decoder) operators(n *document.Node, where document.Path) {
 	var wrong *match.OperatorError
-	if !errors.As(err, &wrong) {
-		d.Fail(n, fmt.Sprintf("%s cannot be matched: %v", where, err), "")
-		return
-	}
-	holder := n.Find(wrong.Path)
-	for _, field := range holder.Fields {
-		if field.Name == wrong.Operator {
-			holder = field.Key
-			break
+	if errors.As(match.ValidateOperators(n.Plain()), &wrong) {
+		holder := n.Find(wrong.Path...)
+		if _, key := holder.Step(wrong.Operator); key != nil {
+			holder = key
 		}
+		hint := ""
+		if wrong.Hint != "" {
+			hint = fmt.Sprintf("did you mean %q?", wrong.Hint)
+		}
+		d.Fail(holder, fmt.Sprintf("operator %s in %s: %s", wrong.Operator, where, wrong.Problem), hint)
 	}
-	if wrong.Hint != "" {
-		d.Fail(holder, fmt.Sprintf("unknown operator %s in %s; expected an operator of expectations", wrong.Operator, where),
-			fmt.Sprintf("did you mean %q?", wrong.Hint))
-		return
-	}
-	d.Fail(holder, fmt.Sprintf("operator %s in %s: %s", wrong.Operator, where, wrong.Problem), "")
 }
 
-// expected checks an expected value: its operators, and that no field of it is an empty map, which
-// every map matches. Items of lists and arguments of operators can be empty.
-func (d *decoder) expected(n *document.Node, where *document.Path) {
-	d.operators(n, where)
-	d.emptyFields(n, where)
-}
-
-func (d *decoder) emptyFields(n *document.Node, where *document.Path) {
+// emptyFields checks that no field of an expected value is an empty map, which every map matches. Items of lists and
+// arguments of operators can be empty.
+func (d *decoder) emptyFields(n *document.Node, where document.Path) {
 	for _, entry := range n.Fields {
 		here := where.Field(entry.Name)
-		switch {
-		case match.LooksLikeOperator(entry.Name):
-			if entry.Name == "$exact" || entry.Name == "$json" || entry.Name == "$entries" {
-				continue // {} is an empty map there
-			}
-		case entry.Value.Kind == document.KindMapping && len(entry.Value.Fields) == 0:
+		if entry.Value.Kind == document.KindMapping && len(entry.Value.Fields) == 0 && !match.LooksLikeOperator(entry.Name) {
 			d.Fail(entry.Value, fmt.Sprintf("%s is {}, which every map matches; expected what it must have", here),
 				"write {$exact: {}} for an empty map, {$absent: true} for no such field, or {$absent: false} for any value")
 		}
-		d.emptyFields(entry.Value, here)
+		if !slices.Contains([]string{"$exact", "$json", "$entries"}, entry.Name) { // {} is an empty map there
+			d.emptyFields(entry.Value, here)
+		}
 	}
 	for i, item := range n.Items {
 		d.emptyFields(item, where.Item(i))
 	}
 }
 
-// fields checks the fields of an expected value whose names can be wrong without a difference, such as a
+// assumed checks the fields of an expected value whose names can be wrong without a difference, such as a
 // field that must be absent: actual values must have them.
-func (d *decoder) fields(n *document.Node, where *document.Path, with compared) {
-	d.assumed(n, func(one match.Assumption, at document.Field) {
-		if missing := kinds.MissingInType(with.typ, one.Field); missing != nil && missing.Index == len(one.Field)-1 {
-			d.Fail(at.Key, fmt.Sprintf("unknown field %s in %s; expected a field of %s, because the expectation holds without such a field", document.Quote(at.Name), where, with.what),
-				document.SuggestOrList(at.Name, missing.Names, "it has no fields"))
-		}
-	})
-}
-
-// keys checks the keys of an expected map like fields.
-func (d *decoder) keys(n *document.Node, where *document.Path, with compared) {
-	d.assumed(n, func(one match.Assumption, at document.Field) {
-		if len(one.Field) == 1 && !slices.Contains(with.keys, with.canonical(at.Name)) {
-			d.Fail(at.Key, fmt.Sprintf("unknown %s %s in %s; expected one that an API server sends, because the expectation holds without it", with.what, document.Quote(at.Name), where),
-				document.SuggestOrList(at.Name, with.keys, ""))
-		}
-	})
-}
-
-// assumed calls a function for each assumption of a valid expectation, with the field in the file.
-func (d *decoder) assumed(n *document.Node, do func(match.Assumption, document.Field)) {
-	if match.ValidateOperators(n.Plain()) != nil {
-		return // operators reports it
+func (d *decoder) assumed(n *document.Node, where document.Path, with compared) {
+	if with.typ == nil || match.ValidateOperators(n.Plain()) != nil {
+		return
 	}
 	for _, one := range match.Assumptions(n.Plain()) {
 		last := len(one.Written) - 1
-		holder, name := n.Find(one.Written[:last]), one.Written[last]
-		for _, field := range holder.Fields {
-			if field.Name == name {
-				do(one, field)
-			}
+		name := fmt.Sprint(one.Written[last])
+		missing := kinds.MissingInType(with.typ, one.Field)
+		if with.typ == reflect.TypeFor[http.Header]() && len(one.Field) == 1 && !slices.Contains(headers(), textproto.CanonicalMIMEHeaderKey(name)) {
+			missing = &kinds.Missing{Names: headers()}
 		}
-	}
-}
-
-// hasOperator reports whether the name of a field in a value is meant as an operator.
-func hasOperator(n *document.Node) bool {
-	for _, field := range n.Fields {
-		if match.LooksLikeOperator(field.Name) || hasOperator(field.Value) {
-			return true
+		if _, key := n.Find(one.Written[:last]...).Step(name); key != nil && missing != nil && missing.Index == len(one.Field)-1 {
+			d.Fail(key, fmt.Sprintf("unknown field %s in %s; expected a field of %s, because the expectation holds without such a field", document.Quote(name), where, with.what),
+				document.SuggestOrList(name, missing.Names, "it has no fields"))
 		}
-	}
-	return slices.ContainsFunc(n.Items, hasOperator)
-}
-
-// anyValue reports the expectation of any value for what always has one.
-func (d *decoder) anyValue(n *document.Node, where *document.Path) {
-	not := n.Get("$not")
-	if n.Get("$absent").Plain() == any(false) || not != nil && (not.Kind == document.KindNull || not.Get("$absent").Plain() == true) {
-		d.Fail(n, fmt.Sprintf("%s always has a value, so that every result meets this; expected a value", where), "remove the field, or say which value is expected")
-	}
-}
-
-// anyNumber reports the expectation of any number for what is never negative.
-func (d *decoder) anyNumber(n *document.Node, where *document.Path) {
-	bounds := n.Get("$number")
-	least, ok := bounds.Get("atLeast").Plain().(int64)
-	if ok && least <= 0 && !bounds.Has("atMost") {
-		d.Fail(n, fmt.Sprintf("%s is never negative, so that every number meets this; expected a limit", where), `write "atMost:", or a higher "atLeast:"`)
 	}
 }
 
@@ -168,6 +91,11 @@ type review struct {
 	admissionv1.AdmissionReview `json:",inline"`
 	Spec                        imagepolicyv1alpha1.ImageReviewSpec   `json:"spec"`
 	Status                      imagepolicyv1alpha1.ImageReviewStatus `json:"status"`
+}
+
+// query is the query of a call.
+type query struct {
+	Timeout any `json:"timeout"`
 }
 
 // response is the response of a webhook. Its patch is a list of operations.

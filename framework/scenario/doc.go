@@ -68,15 +68,16 @@
 // action and no field that the action would ignore, that faults, capabilities and
 // operators exist, that hooks and expected calls name webhooks of some
 // configuration in the scenario, that placeholders can have a value, that scenario names are unique, and
-// that no expectation holds whatever the result is: it is not empty, and where it holds without a field or a
+// that no expectation is empty, and where it holds without a field or a
 // header, that is one of an AdmissionReview, an audit event or an API server.
 //
 // # Promise
 //
-// All errors of all files are returned together (at most 100 for each file). Each
-// is an [*Error] with its position, what was expected and, if possible, a
-// suggestion. Loading is deterministic: scenarios are sorted by name, errors by
-// file and line. With an error, no scenario is returned. No file makes the loader panic,
+// The errors of all files are returned together (at most 100 for each file): of a file what is wrong with its YAML,
+// else of each document the fields and values that the schema refuses, else the files that it names and cannot be read,
+// else what it means. Each is an [*Error] with its position, what was expected and, if possible, a
+// suggestion. Loading is deterministic: scenarios are sorted by name, errors of a file by
+// line. With an error, no scenario is returned. No file makes the loader panic,
 // read more than 1 MiB of it (8 MiB of a file of manifests), or run for more than some seconds. The
 // loader refuses everything that the schema refuses. The functions are safe for concurrent use.
 //

@@ -36,18 +36,17 @@ func (e *Error) Error() string {
 // Errors returns every *Error in an error of [Load], in order, and nil
 // for other errors.
 func Errors(err error) []*Error {
-	switch joined := err.(type) { //nolint:errorlint // this function walks the tree of errors itself
-	case nil:
-		return nil
-	case *Error:
-		return []*Error{joined}
-	case interface{ Unwrap() []error }:
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
 		var all []*Error
 		for _, one := range joined.Unwrap() {
 			all = append(all, Errors(one)...)
 		}
 		return all
-	default:
-		return Errors(errors.Unwrap(err))
 	}
+	var one *Error
+	if errors.As(err, &one) {
+		return []*Error{one}
+	}
+	return nil
 }

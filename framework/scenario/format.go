@@ -2,10 +2,8 @@ package scenario
 
 import (
 	_ "embed"
-	"fmt"
-	"net/textproto"
+	"net/http"
 	"reflect"
-	"strings"
 	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -27,18 +25,6 @@ var schema []byte
 // [Load] refuses everything that the schema refuses, and more. The error is always nil.
 func Schema() ([]byte, error) { return append([]byte(nil), schema...), nil }
 
-// requestActions are the fields of a step that send one request.
-func requestActions() []string {
-	return []string{"create", "update", "apply", "get", "list", "patch", "delete", "deleteCollection", "connect"}
-}
-
-// otherActions are the fields of a step that do something else. A step has exactly one of both.
-func otherActions() []string {
-	return []string{"parallel", "install", "remove", "script", "wait", "metrics", "files"}
-}
-
-func actions() []string { return append(requestActions(), otherActions()...) }
-
 // The operations of a case of a PolicyTest.
 const (
 	operationCreate = "CREATE"
@@ -46,65 +32,42 @@ const (
 	operationDelete = "DELETE"
 )
 
-// The forms of names.
-const (
-	words         = `[a-z0-9]+(-[a-z0-9]+)*`
-	testName      = `^` + words + `(\.` + words + `)*$`
-	scenarioName  = `^` + words + `(\.` + words + `)+$`
-	namespaceName = `^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`
-	minorVersion  = `^1\.(0|[1-9][0-9]{0,2})$`
-	pluginNeed    = `^` + framework.PluginPrefix + `[^ /,"\\]+$`
-	notBlank      = `\S`
-	someWord      = `[A-Za-z0-9]`
-	stepName      = `^[^.()$ ]+$`
-	day           = `^\d{4}-\d{2}-\d{2}$`
-	headerValue   = `^[^\x00-\x08\x0a-\x1f\x7f]*$`
-	duration      = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`
-)
-
-// compared says what an expected value is compared with.
+// compared says what an expected value is compared with: the type of the actual value, and what its name in messages.
+// Without a type, its fields are not known.
 type compared struct {
-	// typ is the type of the actual value, and what its name in messages. Nil if its fields are not known.
 	typ  reflect.Type
 	what string
-	// keys are all keys that the actual map can have, in the form that canonical returns.
-	keys      []string
-	canonical func(string) string
-	// always is true if there is always a value, and natural if it is a number that is never negative.
-	always, natural bool
 }
 
-func comparedWith[T any](what string) compared {
-	return compared{typ: reflect.TypeFor[T](), what: what}
-}
+func comparedWith[T any](what string) compared { return compared{reflect.TypeFor[T](), what} }
 
 // comparisons has the fields of structs that are expected values, which can have operators.
 func comparisons() map[reflect.Type]map[string]compared {
 	return map[reflect.Type]map[string]compared{
 		reflect.TypeFor[Wait]():    {"object": {}},
-		reflect.TypeFor[Metrics](): {"samples": {typ: reflect.TypeFor[[]sample](), what: "a sample of a metric", always: true}},
+		reflect.TypeFor[Metrics](): {"samples": comparedWith[[]sample]("a sample of a metric")},
 		reflect.TypeFor[Expectation](): {
 			"details":  comparedWith[metav1.StatusDetails]("status.details"),
 			"object":   {},
-			"warnings": {always: true},
+			"warnings": {},
 			"audit":    comparedWith[auditEvent]("an audit event"),
 		},
 		reflect.TypeFor[Call](): {
 			"review":            comparedWith[review]("an AdmissionReview"),
 			"request":           comparedWith[admissionv1.AdmissionRequest]("the request of an AdmissionReview"),
-			"query":             {keys: []string{"timeout"}, canonical: func(name string) string { return name }, what: "query parameter"},
-			"header":            {keys: headers(), canonical: textproto.CanonicalMIMEHeaderKey, what: "header"},
+			"query":             comparedWith[query]("the query that an API server sends"),
+			"header":            comparedWith[http.Header]("the headers that an API server sends"),
 			"response":          comparedWith[response]("the response of an AdmissionReview"),
-			"path":              {always: true},
-			"proto":             {always: true},
+			"path":              {},
+			"proto":             {},
 			"serverName":        {},
 			"protocols":         {},
 			"clientCertificate": {},
-			"connection":        {always: true},
-			"code":              {natural: true},
-			"latencyMillis":     {natural: true},
-			"requestBytes":      {always: true, natural: true},
-			"responseBytes":     {natural: true},
+			"connection":        {},
+			"code":              {},
+			"latencyMillis":     {},
+			"requestBytes":      {},
+			"responseBytes":     {},
 		},
 		reflect.TypeFor[PluginCall](): {"refused": comparedWith[refusal]("a refusal by a plugin")},
 	}
@@ -127,58 +90,5 @@ func lists() []reflect.Type {
 	return []reflect.Type{reflect.TypeFor[OneOrMore[string]](), reflect.TypeFor[OneOrMore[int]](), reflect.TypeFor[Manifests]()}
 }
 
-// forms describe the patterns of the schema.
-func forms() map[string]document.Form {
-	write := func(text string) func(string) string { return func(string) string { return text } }
-	return map[string]document.Form{
-		scenarioName:  {Expected: "lower-case words separated by dots, the area first, such as reinvocation.if-needed.again", Hint: didYouMeanName},
-		testName:      {Expected: "lower-case words separated by dots", Hint: didYouMeanWord},
-		namespaceName: {Expected: "at most 40 lower-case letters, digits and hyphens, such as other", Hint: write("write a short name: the name on the API server is $(id)-NAME")},
-		minorVersion:  {Expected: "a Kubernetes minor version", Hint: write(`write it as "1.36"`)},
-		pluginNeed:    {Expected: "plugin/NAME, such as plugin/LimitRanger"},
-		notBlank:      {Expected: "a string that is not blank"},
-		someWord:      {Expected: "a name with letters or digits"},
-		stepName:      {Expected: "a name without dots, spaces, $ and parentheses"},
-		day:           {Expected: "a day, such as 2027-01-31", Hint: write("write YYYY-MM-DD")},
-		headerValue:   {Expected: "the value of a header"},
-		duration:      {Expected: "a duration with its unit", Hint: withUnit},
-	}
-}
-
-// fileFormat is the format of files, as the loader reads it.
-type fileFormat struct {
-	schema      *document.Schema
-	shorts      map[reflect.Type]string
-	comparisons map[reflect.Type]map[string]compared
-}
-
-// theFormat returns the format, which it makes once, because the schema takes some time.
-var theFormat = sync.OnceValues(func() (*fileFormat, error) { //nolint:gochecknoglobals // it does not change
-	compiled, err := document.NewSchema(schema, forms())
-	return &fileFormat{schema: compiled, shorts: shorts(), comparisons: comparisons()}, err
-})
-
-// didYouMeanName suggests the name of a scenario that a wrong one probably means.
-func didYouMeanName(name string) string {
-	guess := strings.NewReplacer(" ", "-", "_", "-", "/", ".").Replace(strings.ToLower(strings.TrimSpace(name)))
-	if !isScenarioName.MatchString(guess) {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %q?", guess)
-}
-
-// withUnit suggests a duration for a number without a unit.
-func withUnit(wrong string) string {
-	if document.Digits(wrong) && wrong != "0" {
-		return fmt.Sprintf("write %q for milliseconds, or %q", wrong+"ms", wrong+"s")
-	}
-	return `write "150ms" or "2s"`
-}
-
-// didYouMeanWord suggests the name of a PolicyTest.
-func didYouMeanWord(name string) string {
-	if word := slugWord(name); word != "" {
-		return fmt.Sprintf("did you mean %q?", word)
-	}
-	return ""
-}
+// theFormat returns the compiled schema, which it makes once, because that takes some time.
+var theFormat = sync.OnceValues(func() (*document.Schema, error) { return document.NewSchema(schema) }) //nolint:gochecknoglobals // it does not change

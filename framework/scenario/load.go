@@ -82,27 +82,23 @@ func (o LoadOptions) load(found *document.Finder) ([]Scenario, error) {
 	readers.SetLimit(runtime.GOMAXPROCS(0))
 	for i, file := range found.Files {
 		readers.Go(func() error {
-			r := reader{options: o, format: format, from: file}
-			results[i] = r.read()
+			results[i] = o.read(file, format)
 			return nil
 		})
 	}
 	_ = readers.Wait() // no function returns an error
 
 	problems := found.Problems
-	rank := make(map[string]int, len(found.Files))
 	var all []Scenario
 	for i, result := range results {
-		rank[found.Files[i].Name] = i + 1 // 0 is the rank of paths that cannot be opened
-		if result.passedOver != "" && o.PassedOver != nil {
-			o.PassedOver(fmt.Sprintf("ignored %s: %s", found.Files[i].Name, result.passedOver))
+		if result.foreign && o.PassedOver != nil {
+			o.PassedOver(fmt.Sprintf("ignored %s: not a Scenario", found.Files[i].Name))
 		}
-		problems = append(problems, result.problems...)
+		problems = append(problems, limit(result.problems)...)
 		all = append(all, result.scenarios...)
 	}
-	problems = append(problems, duplicates(all)...)
-	if len(problems) > 0 {
-		return nil, join(problems, rank)
+	if problems = append(problems, duplicates(all)...); len(problems) > 0 {
+		return nil, join(problems)
 	}
 	slices.SortStableFunc(all, func(a, b Scenario) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
 	return all, nil
@@ -113,55 +109,46 @@ func duplicates(all []Scenario) []document.Problem {
 	var problems []document.Problem
 	first := make(map[string]Scenario, len(all))
 	for _, one := range Cases(all) {
-		name := one.Metadata.Name
-		if name == "" {
+		earlier, twice := first[one.Metadata.Name]
+		if !twice {
+			first[one.Metadata.Name] = one
 			continue
 		}
-		if earlier, twice := first[name]; twice {
-			problems = append(problems, document.Problem{
-				At:      document.At(one.File, one.Line, one.Column),
-				Message: fmt.Sprintf("another scenario has the name %s; expected a unique name", document.Quote(name)),
-				Hint:    fmt.Sprintf("the other is at %s:%d:%d: rename one", earlier.File, earlier.Line, earlier.Column),
-			})
-			continue
-		}
-		first[name] = one
+		problems = append(problems, document.Problem{
+			At:      document.At(one.File, one.Line, one.Column),
+			Message: fmt.Sprintf("another scenario has the name %s; expected a unique name", document.Quote(one.Metadata.Name)),
+			Hint:    fmt.Sprintf("the other is at %s:%d:%d: rename one", earlier.File, earlier.Line, earlier.Column),
+		})
 	}
 	return problems
 }
 
-// limit returns the first problems of a file and, if there are more than document.MaxProblems, one that says
-// how many.
+// limit sorts problems of a file by position. If there are more than document.MaxProblems, it returns the first ones, and
+// one that says how many.
 func limit(problems []document.Problem) []document.Problem {
 	const most = document.MaxProblems
+	slices.SortStableFunc(problems, func(a, b document.Problem) int {
+		return cmp.Or(cmp.Compare(a.At.File(), b.At.File()), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
+	})
 	if len(problems) <= most {
 		return problems
 	}
-	slices.SortStableFunc(problems, compare)
 	return append(problems[:most:most], document.Problem{
 		At:      problems[most-1].At,
 		Message: fmt.Sprintf("and %d more errors; expected a file of scenarios", len(problems)-most), Hint: "fix those above first",
 	})
 }
 
-// join sorts problems by the rank of their file and by position, and joins an Error for each, without duplicates.
-func join(problems []document.Problem, rank map[string]int) error {
-	slices.SortStableFunc(problems, func(a, b document.Problem) int {
-		return cmp.Or(cmp.Compare(rank[a.At.File()], rank[b.At.File()]), compare(a, b))
-	})
-	all := make([]error, 0, len(problems))
-	var last Error
-	for i, one := range problems {
+// join joins an Error for each problem, without duplicates.
+func join(problems []document.Problem) error {
+	var all []error
+	seen := map[Error]bool{}
+	for _, one := range problems {
 		next := Error{File: one.At.File(), Line: one.At.Line, Column: one.At.Column, Message: one.Message, Hint: one.Hint}
-		if i == 0 || next != last {
+		if !seen[next] {
 			all = append(all, &next)
 		}
-		last = next
+		seen[next] = true
 	}
 	return errors.Join(all...)
-}
-
-// compare orders problems by file and position.
-func compare(a, b document.Problem) int {
-	return cmp.Or(cmp.Compare(a.At.File(), b.At.File()), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
 }

@@ -3,7 +3,6 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -17,107 +16,67 @@ const outsideHint = "the path is relative to this file; the file must be in the 
 // givenFiles returns the manifests of spec.givenFiles.
 func (d *decoder) givenFiles(spec *document.Node) []*document.Node {
 	var out []*document.Node
-	for i, item := range spec.Get("givenFiles").Texts() {
-		out = append(out, d.readManifests(item, document.Root("spec").Field("givenFiles").Item(i))...)
+	for i, item := range spec.List("givenFiles") {
+		out = append(out, d.readManifests(item.Raw, item, document.Path("spec.givenFiles").Item(i))...)
 	}
 	return out
 }
 
 // stepFiles replaces the manifests of steps that only name a file, create: {file: pod.yaml}, by
 // the manifest in that file, and those in install by all manifests in it.
-func (d *decoder) stepFiles(spec *document.Node) {
-	d.filesOf(spec.Get("when"), document.Root("spec").Field("when"))
-}
-
-func (d *decoder) filesOf(steps *document.Node, where *document.Path) {
+func (d *decoder) stepFiles(steps *document.Node, where document.Path) {
 	if steps == nil {
 		return
 	}
 	for i, step := range steps.Items {
-		d.filesOf(step.Get("parallel"), where.Item(i).Field("parallel"))
-		d.installFiles(step.Get("install"), where.Item(i).Field("install"))
+		here := where.Item(i)
+		d.stepFiles(step.Get("parallel"), here.Field("parallel"))
+		if install := step.Get("install"); install != nil {
+			var items []*document.Node
+			for k, item := range install.Items {
+				items = append(items, d.manifestsOf(item, here.Field("install").Item(k))...)
+			}
+			install.Items = items
+		}
 		for k := range step.Fields {
-			entry := &step.Fields[k]
-			if !slices.Contains([]string{"create", "update", "apply"}, entry.Name) || len(entry.Value.Fields) != 1 {
+			field := &step.Fields[k]
+			if !slices.Contains([]string{"create", "update", "apply"}, field.Name) {
 				continue
 			}
-			name, at := entry.Value.Get("file"), where.Item(i).Field(entry.Name).Field("file")
-			if name == nil || name.Kind != document.KindText {
-				continue
-			}
-			manifests := d.readManifests(name, at)
-			if len(manifests) == 0 { // readManifests has reported it
-				entry.Value = document.Refuse(name)
-				continue
-			}
+			manifests := d.manifestsOf(field.Value, here.Field(field.Name))
 			if len(manifests) > 1 {
-				d.Fail(name, fmt.Sprintf("%s %s has %d manifests; expected one", at, document.Quote(name.Raw), len(manifests)), "write one step and one file for each")
+				d.Fail(field.Value.Get("file"), fmt.Sprintf("%s: the file has %d manifests; expected one", here.Field(field.Name), len(manifests)), "write one step and one file for each")
+			} else if len(manifests) == 1 {
+				field.Value = manifests[0]
 			}
-			entry.Value = manifests[0]
 		}
 	}
 }
 
-// installFiles replaces the items of a list that only name a file.
-func (d *decoder) installFiles(list *document.Node, where *document.Path) {
-	if list == nil || list.Kind != document.KindList {
-		return
+// manifestsOf returns the manifests of a file, if a value only names one, else the value.
+func (d *decoder) manifestsOf(n *document.Node, where document.Path) []*document.Node {
+	if name := n.Get("file"); len(n.Fields) == 1 && name != nil && name.Kind == document.KindText {
+		return d.readManifests(name.Raw, name, where.Field("file"))
 	}
-	var items []*document.Node
-	for i, item := range list.Items {
-		name := item.Get("file")
-		if len(item.Fields) != 1 || name == nil || name.Kind != document.KindText {
-			items = append(items, item)
-			continue
-		}
-		items = append(items, d.readManifests(name, where.Item(i).Field("file"))...)
-	}
-	list.Items = items
+	return []*document.Node{n}
 }
 
-// readManifests returns the manifests of a file, or of the files of a pattern, that is named at a path. No
-// error shows a value of another file: it can be a Secret.
-func (d *decoder) readManifests(at *document.Node, where *document.Path) []*document.Node {
-	if !document.IsGlob(at.Raw) || path.IsAbs(at.Raw) || strings.Contains(at.Raw, `\`) {
-		return d.readFile(at.Raw, at, where)
-	}
-	found, err := d.from.Glob(at.Raw)
-	if err != nil || len(found) == 0 {
-		problem := "no file matches the pattern"
-		if err != nil {
-			problem = err.Error()
-		}
-		d.Fail(at, fmt.Sprintf("%s %s: %s; expected files of Kubernetes manifests", where, document.Quote(at.Raw), problem), "the pattern is relative to this file")
-		return nil
-	}
-	var out []*document.Node
-	for _, name := range found {
-		out = append(out, d.readFile(name, at, where)...)
-	}
-	return out
-}
-
-// readFile is readManifests for one file.
-func (d *decoder) readFile(written string, at *document.Node, where *document.Path) []*document.Node {
-	const hint = "the path is relative to this file"
+// readManifests returns the manifests of a file that is named at a path. No error shows a value of another file: it can be
+// a Secret.
+func (d *decoder) readManifests(written string, at *document.Node, where document.Path) []*document.Node {
 	refuse := func(problem, hint string) {
 		d.Fail(at, fmt.Sprintf("%s %s: %s; expected a file of Kubernetes manifests", where, document.Quote(written), problem), hint)
 	}
-	if written == "" || path.IsAbs(written) || strings.Contains(written, `\`) {
-		refuse("not a relative path with slashes", `write it as "../config/webhook.yaml"`)
+	if written == "" || path.IsAbs(written) || strings.ContainsAny(written, `\*?`) {
+		refuse("not a relative path with slashes and without wildcards", `write it as "../config/webhook.yaml"`)
 		return nil
 	}
 	name, content, err := d.from.ReadManifests(written)
-	var placed *fs.PathError
-	switch {
-	case errors.Is(err, document.ErrOutside):
+	if errors.Is(err, document.ErrOutside) {
 		refuse(err.Error(), outsideHint)
 		return nil
-	case errors.As(err, &placed):
-		refuse("cannot be read: "+placed.Err.Error(), hint)
-		return nil
-	case err != nil:
-		refuse(err.Error(), hint)
+	} else if err != nil {
+		refuse("cannot be read: "+err.Error(), "the path is relative to this file")
 		return nil
 	}
 	documents, problems := document.ParsePrivate(name, content)
@@ -133,7 +92,7 @@ func (d *decoder) readFile(written string, at *document.Node, where *document.Pa
 		case one.Text("apiVersion") == APIVersion:
 			d.Fail(one, "the document is a "+one.Text("kind")+" of admissiontest; expected a Kubernetes manifest", "")
 		default:
-			d.manifest(one, document.Root(name).Item(i))
+			d.manifest(one, document.Path(name).Item(i))
 			manifests = append(manifests, one)
 		}
 	}
@@ -141,7 +100,7 @@ func (d *decoder) readFile(written string, at *document.Node, where *document.Pa
 }
 
 // manifest checks that a Kubernetes manifest has an apiVersion and a kind.
-func (d *decoder) manifest(n *document.Node, where *document.Path) {
+func (d *decoder) manifest(n *document.Node, where document.Path) {
 	if n == nil || n.Kind != document.KindMapping {
 		return
 	}

@@ -63,70 +63,58 @@ type replacement struct {
 }
 
 func (r *replacement) copy(v reflect.Value) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.Map, reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+	default:
+	}
 	switch v.Kind() {
 	case reflect.String:
-		out := reflect.New(v.Type()).Elem()
 		out.SetString(r.text(v.String()))
-		return out
 	case reflect.Interface:
-		return r.copyInterface(v)
+		r.copyInterface(v, out)
 	case reflect.Pointer:
-		if v.IsNil() {
-			return v
-		}
-		out := reflect.New(v.Type().Elem())
+		out.Set(reflect.New(v.Type().Elem()))
 		out.Elem().Set(r.copy(v.Elem()))
-		return out
 	case reflect.Map:
-		if v.IsNil() {
-			return v
-		}
-		out := reflect.MakeMapWithSize(v.Type(), v.Len())
+		out.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
 		for it := v.MapRange(); it.Next(); {
 			out.SetMapIndex(r.copy(it.Key()), r.copy(it.Value()))
 		}
-		return out
 	case reflect.Slice:
-		if v.IsNil() {
-			return v
-		}
-		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
 		for i := range v.Len() {
 			out.Index(i).Set(r.copy(v.Index(i)))
 		}
-		return out
 	case reflect.Struct:
-		out := reflect.New(v.Type()).Elem()
 		out.Set(v)
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
 				out.Field(i).Set(r.copy(v.Field(i)))
 			}
 		}
-		return out
 	default:
 		return v
 	}
+	return out
 }
 
-func (r *replacement) copyInterface(v reflect.Value) reflect.Value {
-	if v.IsNil() {
-		return v
-	}
+// copyInterface sets the copy of a value of any type. A string that is only a placeholder becomes its value.
+func (r *replacement) copyInterface(v, out reflect.Value) {
 	if text, ok := v.Interface().(string); ok && r.values != nil {
 		if match := placeholderPattern.FindStringSubmatch(text); match != nil && match[0] == text && !strings.HasPrefix(text, literalMark) {
 			if value, ok := r.values(match[1]); ok {
-				out := reflect.New(v.Type()).Elem()
 				if value != nil {
 					out.Set(reflect.ValueOf(value))
 				}
-				return out
+				return
 			}
 		}
 	}
-	out := reflect.New(v.Type()).Elem()
 	out.Set(r.copy(v.Elem()))
-	return out
 }
 
 // replaced returns a string with its placeholders replaced.

@@ -49,9 +49,9 @@ type PolicyTestMetadata struct {
 type PolicyCase struct {
 	// Name is the name of the case. The default describes the request: create-pod-bad.
 	Name string `json:"name,omitempty"`
-	// Object is the object of the request: a file, a pattern of files ("objects/*.yaml"), FILE#NAME
-	// or FILE#KIND/NAME for one of the manifests in a file, a manifest, or a list of these. Of a file
-	// with several manifests each is a case.
+	// Object is the object of the request: a file, FILE#NAME or FILE#KIND/NAME for one of the
+	// manifests in a file, a manifest, or a list of these. Of a file with several manifests each is
+	// a case.
 	Object Manifests `json:"object"`
 	// Old is the object before an UPDATE. It exists before the policies do.
 	Old Manifests `json:"old,omitempty"`
@@ -72,9 +72,8 @@ type PolicyCase struct {
 	// Denied expects that a policy of the test refuses the request. An error of the policy is not
 	// a denial, unless Denied.Error expects one.
 	Denied *Denied `json:"denied,omitempty"`
-	// Mutated is what the object in the response must match in part: fields, or a file with the
-	// object as for Object. The request must be allowed.
-	Mutated any `json:"mutated,omitempty"`
+	// Mutated are fields that the object in the response must match in part. The request must be allowed.
+	Mutated map[string]any `json:"mutated,omitempty"`
 	// Warned are parts of warnings that the client gets from policies: a string or a list. An error of
 	// a policy is {error: PART}. False expects no warning of a policy.
 	Warned any `json:"warned,omitempty"`
@@ -97,6 +96,6 @@ type Denied struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Manifests are Kubernetes manifests: files, patterns of files ("objects/*.yaml"), maps, or a list of
-// these. One is a short form of a list of one.
+// Manifests are Kubernetes manifests: files, maps, or a list of these. One is a short form of a list of
+// one.
 type Manifests []any

@@ -10,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // PolicyContract asks for the rules of suites/policy, which hold for every policy. All fields are optional.
@@ -95,21 +96,19 @@ const mostSamples = 10
 
 // contract returns what the field contract says, or nil if there is none.
 func (p *policyTable) contract() *Contract {
-	at := p.root.Get("contract")
-	if at == nil || p.test.Contract == nil {
+	at, asked := p.root.Get("contract"), p.test.Contract
+	if asked == nil {
 		return nil
 	}
 	if p.test.Server != nil {
 		p.Fail(at, "contract cannot be combined with server; the rules are checked on an API server without custom flags", "write a PolicyTest for each")
 	}
-	c := &Contract{Except: p.test.Contract.Except}
+	c := &Contract{Except: asked.Except}
 	for i, n := range at.List("except") {
-		if i < len(c.Except) {
-			c.Except[i].Line = n.Line
-		}
+		c.Except[i].Line = n.Line
 	}
-	if p.test.Contract.Requester != nil {
-		c.Requester = *p.test.Contract.Requester
+	if asked.Requester != nil {
+		c.Requester = *asked.Requester
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
 		if labels := p.test.Namespaces[name]; !isSystemNamespace(name) || len(labels) > 0 {
@@ -117,10 +116,10 @@ func (p *policyTable) contract() *Contract {
 		}
 	}
 	for _, each := range p.given {
-		if kind := fmt.Sprint(each.prepared["kind"]); strings.HasSuffix(kind, "AdmissionPolicy") || strings.HasSuffix(kind, "AdmissionPolicyBinding") {
-			c.Policies = append(c.Policies, p.contractManifest(each))
+		if object.IsPolicy(each.prepared) {
+			c.Policies = append(c.Policies, contractManifest(each))
 		} else {
-			c.Given = append(c.Given, p.contractManifest(each))
+			c.Given = append(c.Given, contractManifest(each))
 		}
 	}
 	p.contractSamples(c, at)
@@ -129,56 +128,44 @@ func (p *policyTable) contract() *Contract {
 
 // contractSamples reads the samples of a contract, or takes them from the cases.
 func (p *policyTable) contractSamples(c *Contract, at *document.Node) {
-	one := func(n *document.Node, where *document.Path) ContractManifest {
-		found := p.manifests(n, where)
-		if len(found) != 1 {
-			if n != nil && len(found) > 1 {
-				p.Fail(n, fmt.Sprintf("%s has %d manifests; expected one", where, len(found)), "write FILE#NAME to select one of a file")
-			}
-			return ContractManifest{}
-		}
-		return p.contractManifest(fileManifest{found[0], p.prepared(found[0], "")})
-	}
-	where := document.Root("contract")
-	if at.Has("good") {
-		for _, n := range p.manifests(at.Get("good"), where.Field("good")) {
-			c.Good = append(c.Good, p.contractManifest(fileManifest{n, p.prepared(n, "")}))
-		}
+	where := document.Path("contract")
+	for _, n := range p.manifests(at.Get("good"), where.Field("good")) {
+		c.Good = append(c.Good, contractManifest(fileManifest{n, p.prepared(n, "")}))
 	}
 	for i, n := range at.List("bad") {
-		if i >= len(p.test.Contract.Bad) || n.Kind != document.KindMapping {
-			continue
-		}
-		path := where.Field("bad").Item(i)
-		sample := ContractSample{Object: one(n.Get("object"), path.Field("object")), Denied: p.test.Contract.Bad[i].Denied}
-		if n.Has("fix") {
-			fix := one(n.Get("fix"), path.Field("fix"))
-			sample.Fix = &fix
+		here := where.Field("bad").Item(i)
+		sample := ContractSample{Denied: p.test.Contract.Bad[i].Denied, Fix: p.contractSample(n.Get("fix"), here.Field("fix"))}
+		if bad := p.contractSample(n.Get("object"), here.Field("object")); bad != nil {
+			sample.Object = *bad
 		}
 		c.Bad = append(c.Bad, sample)
 	}
 	p.samplesOfCases(c, at)
 	if len(c.Good) == 0 && len(p.Problems) == 0 {
-		hint := `or add "good:"`
-		byUser := func(r *policyRequest) bool {
-			return r.operation == operationCreate && r.of.As != nil && r.of.Denied == nil
-		}
-		if i := slices.IndexFunc(p.requests, byUser); i >= 0 {
-			hint += fmt.Sprintf(`; if only some users may create it, such as the user of case %s, also add "requester:"`, p.requests[i].name)
-		}
-		p.Fail(at, "contract has no good object; expected a case that creates an object, is allowed and has no user", hint)
+		p.Fail(at, "contract has no good object; expected a case that creates an object, is allowed and has no user", `or add "good:", and "requester:" if only some users may create it`)
 	}
+}
+
+// contractSample returns the manifest of a field that has one, or nil.
+func (p *policyTable) contractSample(n *document.Node, where document.Path) *ContractManifest {
+	found := p.manifests(n, where)
+	if len(found) > 1 {
+		p.Fail(n, fmt.Sprintf("%s has %d manifests; expected one", where, len(found)), "write FILE#NAME to select one of a file")
+	}
+	if len(found) != 1 {
+		return nil
+	}
+	sample := contractManifest(fileManifest{found[0], p.prepared(found[0], "")})
+	return &sample
 }
 
 // samplesOfCases adds the objects of cases to a contract that names no samples.
 func (p *policyTable) samplesOfCases(c *Contract, at *document.Node) {
 	for _, request := range p.requests {
 		of := request.of
-		if request.operation != operationCreate || of.As != nil {
-			continue
-		}
-		manifest := p.contractManifest(*request.object)
-		if slices.ContainsFunc(c.Given, func(m ContractManifest) bool { return identity(m.Object) == identity(manifest.Object) }) {
+		manifest := contractManifest(*request.object)
+		if request.operation != operationCreate || of.As != nil ||
+			slices.ContainsFunc(c.Given, func(m ContractManifest) bool { return identity(m.Object) == identity(manifest.Object) }) {
 			continue // it exists already, such as the namespace of another object
 		}
 		known := func(m ContractManifest) bool { return reflect.DeepEqual(m.Object, manifest.Object) }
@@ -193,26 +180,18 @@ func (p *policyTable) samplesOfCases(c *Contract, at *document.Node) {
 
 // partOf returns a part of the message of a refusal.
 func partOf(d Denied) string {
-	switch {
-	case len(d.Message) > 0:
+	if len(d.Message) > 0 {
 		return d.Message[0]
-	case d.Policy != "":
-		return "ValidatingAdmissionPolicy '" + d.Policy + "'"
-	default:
-		return "ValidatingAdmissionPolicy '"
 	}
+	return "ValidatingAdmissionPolicy '" + d.Policy
 }
 
 // namespaceOfTest is the placeholder for a namespace of the test.
 var namespaceOfTest = regexp.MustCompile(`([^$]|^)\$\(namespace\.([^)]*)\)`)
 
 // contractManifest returns a prepared manifest without placeholders.
-func (p *policyTable) contractManifest(m fileManifest) ContractManifest {
-	return ContractManifest{withoutPlaceholders(m.prepared), m.Node.File(), m.Line}
-}
-
-func withoutPlaceholders(value map[string]any) map[string]any {
-	return withStrings(value, func(text string) string {
+func contractManifest(m fileManifest) ContractManifest {
+	return ContractManifest{withStrings(m.prepared, func(text string) string {
 		return strings.ReplaceAll(namespaceOfTest.ReplaceAllString(text, "$1$2"), "$$(", "$(")
-	})
+	}), m.File(), m.Line}
 }

@@ -1,11 +1,16 @@
 package scenario
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
@@ -19,10 +24,9 @@ type policyTable struct {
 	name string
 	// read has the manifests of each file that was read.
 	read map[string][]*document.Node
-	// given is what every case needs: policies, bindings, params, as the API server gets them.
-	given []fileManifest
-	// policies and bindings are the policies and bindings of the test.
-	policies, bindings []policyRef
+	// given is what every case needs: policies, bindings, params, as the API server gets them. Policies and
+	// bindings are those of them that are under test.
+	given, policies, bindings []fileManifest
 	// open is true if the policies are not narrowed.
 	open bool
 	// namespaces are the names of the namespaces that the test uses.
@@ -38,166 +42,167 @@ type fileManifest struct {
 	prepared map[string]any
 }
 
-// policyRef is a policy, or a binding with the name of its policy.
-type policyRef struct {
-	fileManifest
-	kind, name, policy string
+// object returns the manifest as the engine gets it.
+func (m fileManifest) object() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: m.prepared}
+}
+
+// namesOf returns the names of manifests.
+func namesOf(all []fileManifest) []string {
+	var names []string
+	for _, one := range all {
+		names = append(names, one.object().GetName())
+	}
+	return names
 }
 
 // policyTest returns the scenarios of a PolicyTest: one with all its cases, or several if objects of the cases
 // exclude each other. A policy without a binding gets one. With problems, no scenario is returned.
-func (r reader) policyTest(root *document.Node) ([]Scenario, []document.Problem) {
-	p := &policyTable{decoder: r.decoder(), root: root, read: map[string][]*document.Node{}, namespaces: map[string]bool{}}
-	p.Decode(root, r.format.schema, &p.test)
+func (d *decoder) policyTest(root *document.Node, options LoadOptions) []Scenario {
+	if !d.isFormat(root) {
+		return nil
+	}
+	p := &policyTable{decoder: d, root: root, read: map[string][]*document.Node{}, namespaces: map[string]bool{}}
+	d.Decode(root, &p.test)
 	p.nameTest()
 	p.open = p.test.Isolation == IsolationNone || p.asksForNames()
-	p.listedNamespaces()
-	p.readGiven("policies")
-	p.readGiven("params")
-	p.checkBindings()
-	for i, item := range root.List("cases") {
-		if i < len(p.test.Cases) && item.Kind == document.KindMapping {
-			p.readCase(item, p.test.Cases[i], document.Root("cases").Item(i))
+	for name, labels := range p.test.Namespaces {
+		p.namespaces[name] = true
+		if p.open && isSystemNamespace(name) && len(labels) > 0 {
+			d.Fail(root.Get("namespaces").Get(name), "the policies are not narrowed, and every API server has the namespace "+name+"; expected labels of other namespaces only", "")
 		}
 	}
-	p.compare()
-	p.checkServers(r.options.AllowServerFlags)
-	if len(p.Problems) == 0 {
+	p.readGiven("policies")
+	p.readGiven("params")
+	if len(d.Problems) > 0 {
+		return nil
+	}
+	p.bindAll()
+	for i, item := range root.List("cases") {
+		p.readCase(item, p.test.Cases[i], document.Path("cases").Item(i))
+	}
+	d.compare()
+	d.checkServers(options.AllowServerFlags)
+	if len(d.Problems) == 0 {
 		p.checked = p.contract()
 	}
-	if len(p.Problems) > 0 {
-		return nil, p.Problems
+	if len(d.Problems) > 0 {
+		return nil
 	}
-	return p.scenarios(), nil
+	return p.scenarios()
 }
 
 // nameTest sets the name of the test: the given one, or that of the folder and the file.
 func (p *policyTable) nameTest() {
-	if node := p.root.Get("metadata").Get("name"); node != nil {
-		p.name = node.Raw
+	if p.test.Metadata != nil {
+		p.name = p.test.Metadata.Name
 		return
 	}
 	base := path.Base(filepath.ToSlash(p.from.Name))
-	folder := p.from.Area
 	p.name = slugWord(strings.TrimSuffix(base, path.Ext(base)))
-	if folder = slugWord(folder); folder != "" && folder != p.name {
+	if folder := slugWord(p.from.Area); folder != "" && folder != p.name {
 		p.name = strings.Trim(folder+"."+p.name, ".")
 	}
-	if p.name == "" {
-		p.name = "input"
-	}
+	p.name = cmp.Or(p.name, "input")
+}
+
+// slugWord returns a string as a word of a scenario's name: lower-case letters, digits and single
+// hyphens.
+func slugWord(text string) string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	return strings.Join(words, "-")
 }
 
 // manifests returns the manifests of a field that is of type Manifests.
-func (p *policyTable) manifests(n *document.Node, where *document.Path) []*document.Node {
-	if n == nil || n.Refused() {
+func (p *policyTable) manifests(n *document.Node, where document.Path) []*document.Node {
+	if n == nil {
 		return nil
 	}
 	var out []*document.Node
-	single := n.Kind != document.KindList
 	for i, item := range n.AsList().Items {
 		at := where
-		if !single {
+		if n.Kind == document.KindList {
 			at = where.Item(i)
 		}
-		switch item.Kind {
-		case document.KindText:
+		if item.Kind == document.KindText {
 			out = append(out, p.fromFile(item, at)...)
-		case document.KindMapping:
-			p.manifest(item, at)
-			out = append(out, item)
+			continue
 		}
+		p.manifest(item, at)
+		out = append(out, item)
 	}
 	return out
 }
 
 // fromFile returns the manifests that FILE, FILE#NAME or FILE#KIND/NAME names.
-func (p *policyTable) fromFile(at *document.Node, where *document.Path) []*document.Node {
+func (p *policyTable) fromFile(at *document.Node, where document.Path) []*document.Node {
 	name, fragment, selects := strings.Cut(at.Raw, "#")
 	all, known := p.read[name]
 	if !known {
-		plain := *at
-		plain.Raw = name
-		all = p.readManifests(&plain, where)
+		all = p.readManifests(name, at, where)
 		p.read[name] = all
 	}
 	if !selects || len(all) == 0 {
 		return all
-	}
-	kind, object, both := strings.Cut(fragment, "/")
-	if !both {
-		kind, object = "", fragment
 	}
 	var found []*document.Node
 	var names []string
 	for _, one := range all {
 		is := one.Get("metadata").Text("name")
 		names = append(names, is)
-		if is == object && (kind == "" || kind == one.Text("kind")) {
+		if fragment == is || fragment == one.Text("kind")+"/"+is {
 			found = append(found, one)
 		}
 	}
-	switch {
-	case len(found) == 1:
+	if len(found) == 1 {
 		return found
-	case len(found) > 1 && kind == "":
-		p.Fail(at, fmt.Sprintf("%s %s: the file has %d manifests of that name; expected one", where, document.Quote(at.Raw), len(found)),
-			fmt.Sprintf("write %s#%s/%s", name, found[0].Text("kind"), object))
-	default:
-		p.Fail(at, fmt.Sprintf("%s %s: the file has no such manifest; expected FILE#NAME or FILE#KIND/NAME", where, document.Quote(at.Raw)), document.DidYouMean(object, names))
 	}
+	hint := ""
+	if len(found) == 0 {
+		hint = document.DidYouMean(fragment, names)
+	}
+	p.Fail(at, fmt.Sprintf("%s %s: the file has %d such manifests; expected one, as FILE#NAME or FILE#KIND/NAME", where, document.Quote(at.Raw), len(found)), hint)
 	return nil
 }
 
 // readGiven reads the manifests of policies or params.
 func (p *policyTable) readGiven(field string) {
-	where := document.Root(field)
+	where := document.Path(field)
 	for _, one := range p.manifests(p.root.Get(field), where) {
-		group, _, _ := strings.Cut(one.Text("apiVersion"), "/")
-		kind := one.Text("kind")
-		manifest := p.prepared(one, "")
-		given := fileManifest{one, manifest}
-		if group != "admissionregistration.k8s.io" {
-			p.given = append(p.given, given)
-			continue
-		}
-		ref := policyRef{given, kind, one.Get("metadata").Text("name"), ""}
+		given := fileManifest{one, p.prepared(one, "")}
+		kind := given.object().GroupVersionKind()
 		switch {
-		case strings.HasSuffix(kind, "AdmissionPolicy"):
-			p.policies = append(p.policies, ref)
-		case strings.HasSuffix(kind, "AdmissionPolicyBinding"):
-			ref.policy = one.Get("spec").Text("policyName")
-			p.renameParamNamespace(manifest)
-			p.bindings = append(p.bindings, ref)
+		case kind.Group != "admissionregistration.k8s.io":
+		case strings.HasSuffix(kind.Kind, "AdmissionPolicy"):
+			p.policies = append(p.policies, given)
+		case strings.HasSuffix(kind.Kind, "AdmissionPolicyBinding"):
+			ref := []string{"spec", "paramRef", "namespace"}
+			if name, _, _ := unstructured.NestedString(given.prepared, ref...); name != "" {
+				_ = unstructured.SetNestedField(given.prepared, p.namespace(name), ref...) // it is there
+			}
+			p.bindings = append(p.bindings, given)
 		default:
-			p.Fail(one, fmt.Sprintf("a %s in %s; expected policies and bindings", kind, where), "write a Scenario for webhooks")
-			continue
+			p.Fail(one, fmt.Sprintf("a %s in %s; expected policies and bindings", kind.Kind, where), "write a Scenario for webhooks")
 		}
 		p.given = append(p.given, given)
 	}
-	if n := p.root.Get(field); field == "policies" && n != nil && len(p.policies) == 0 && len(p.Problems) == 0 {
-		p.Fail(n, "policies has no policy; expected a ValidatingAdmissionPolicy or MutatingAdmissionPolicy", "")
+	if field == "policies" && len(p.policies) == 0 && len(p.Problems) == 0 {
+		p.Fail(p.root.Get(field), "policies has no policy; expected a ValidatingAdmissionPolicy or MutatingAdmissionPolicy", "")
 	}
 }
 
-// checkBindings reports bindings without a policy, and adds a binding for each policy without
-// one.
-func (p *policyTable) checkBindings() {
-	var names []string
-	for _, policy := range p.policies {
-		names = append(names, policy.name)
-	}
+// bindAll reports bindings without a policy, and adds a binding for each policy without one.
+func (p *policyTable) bindAll() {
 	bound := map[string]bool{}
 	for _, binding := range p.bindings {
-		of := strings.TrimSuffix(binding.kind, "Binding")
-		bound[of+" "+binding.policy] = true
-		if !slices.ContainsFunc(p.policies, func(policy policyRef) bool { return policy.kind == of && policy.name == binding.policy }) && len(names) > 0 {
-			p.Fail(binding.Node.Find([]any{"spec", "policyName"}), fmt.Sprintf("%s %s is for %s %s, which the test does not have; expected one of %s",
-				binding.kind, binding.name, of, document.Quote(binding.policy), strings.Join(names, ", ")), document.DidYouMean(binding.policy, names))
+		of, kind := binding.Get("spec").Text("policyName"), strings.TrimSuffix(binding.Text("kind"), "Binding")
+		bound[kind+" "+of] = true
+		if !slices.ContainsFunc(p.policies, func(policy fileManifest) bool { return policy.Text("kind") == kind && policy.object().GetName() == of }) {
+			p.unknownName(binding.Find("spec", "policyName"), kind, of, namesOf(p.policies))
 		}
 	}
 	for _, policy := range p.policies {
-		if !bound[policy.kind+" "+policy.name] {
+		if !bound[policy.Text("kind")+" "+policy.object().GetName()] {
 			p.bind(policy)
 		}
 	}
@@ -205,54 +210,54 @@ func (p *policyTable) checkBindings() {
 
 // bind adds a binding for a policy that has none: it denies, and binds the one parameter of the
 // policy's kind.
-func (p *policyTable) bind(policy policyRef) {
-	spec := map[string]any{"policyName": policy.name}
-	if policy.kind == "ValidatingAdmissionPolicy" {
+func (p *policyTable) bind(policy fileManifest) {
+	name := policy.object().GetName()
+	spec := map[string]any{"policyName": name}
+	if policy.Text("kind") == "ValidatingAdmissionPolicy" {
 		spec["validationActions"] = []any{"Deny"}
 	}
-	if kind := policy.Node.Get("spec").Get("paramKind"); kind != nil {
-		var params []fileManifest
-		for _, one := range p.given {
-			if one.Text("kind") == kind.Text("kind") && one.Text("apiVersion") == kind.Text("apiVersion") {
-				params = append(params, one)
-			}
-		}
+	if kind := policy.Get("spec").Get("paramKind"); kind != nil {
+		params := slices.DeleteFunc(slices.Clone(p.given), func(one fileManifest) bool {
+			return one.Text("kind") != kind.Text("kind") || one.Text("apiVersion") != kind.Text("apiVersion")
+		})
 		if len(params) != 1 {
-			p.Fail(kind, fmt.Sprintf("%s %s has a paramKind, no binding, and %d params of that kind; expected a binding, or exactly one object of that kind in params", policy.kind, policy.name, len(params)),
+			p.Fail(kind, fmt.Sprintf("%s %s has a paramKind, no binding, and %d params of that kind; expected a binding, or exactly one object of that kind in params", policy.Text("kind"), name, len(params)),
 				"add a binding with paramRef to the policies of the test")
 			return
 		}
-		metadata, _ := params[0].prepared["metadata"].(map[string]any)
-		ref := map[string]any{"name": metadata["name"], "parameterNotFoundAction": "Deny"}
-		if namespace, ok := metadata["namespace"]; ok {
+		ref := map[string]any{"name": params[0].object().GetName(), "parameterNotFoundAction": "Deny"}
+		if namespace := params[0].object().GetNamespace(); namespace != "" {
 			ref["namespace"] = namespace
 		}
 		spec["paramRef"] = ref
 	}
-	p.given = append(p.given, fileManifest{policy.Node, map[string]any{
-		"apiVersion": policy.Node.Text("apiVersion"), "kind": policy.kind + "Binding",
-		"metadata": map[string]any{"name": policy.name}, "spec": spec,
-	}})
-	p.bindings = append(p.bindings, policyRef{policy.fileManifest, policy.kind + "Binding", policy.name, policy.name})
+	binding := fileManifest{policy.Node, map[string]any{
+		"apiVersion": policy.Text("apiVersion"), "kind": policy.Text("kind") + "Binding",
+		"metadata": map[string]any{"name": name}, "spec": spec,
+	}}
+	p.given, p.bindings = append(p.given, binding), append(p.bindings, binding)
 }
+
+// namespaceName is the form of the short name of a namespace. With the ID of the scenario, it is a DNS label of at most 63
+// characters.
+const namespaceName = `^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`
+
+var isNamespaceName = regexp.MustCompile(namespaceName)
 
 // prepared returns a manifest as the engine gets it: without placeholders, and in a namespace of
 // the test. Namespace is the default for a manifest without one; empty means the namespace of the scenario.
 func (p *policyTable) prepared(n *document.Node, namespace string) map[string]any {
 	manifest, _ := literal(n.Plain()).(map[string]any)
-	metadata, _ := manifest["metadata"].(map[string]any)
 	if named := n.Get("metadata").Text("namespace"); named != "" {
 		namespace = named
-		p.checkNamespace(named, n.Find([]any{"metadata", "namespace"}))
+		if !isNamespaceName.MatchString(named) {
+			p.Fail(n.Find("metadata", "namespace"), document.Quote(named)+" is not a valid name for a namespace of the test; expected at most 40 lower-case letters, digits and hyphens", "")
+		}
 	}
-	if namespace == "" {
-		return manifest
+	if namespace != "" {
+		object := unstructured.Unstructured{Object: manifest}
+		object.SetNamespace(p.namespace(namespace))
 	}
-	if metadata == nil {
-		metadata = map[string]any{}
-		manifest["metadata"] = metadata
-	}
-	metadata["namespace"] = p.namespace(namespace)
 	return manifest
 }
 
@@ -265,34 +270,41 @@ func (p *policyTable) namespace(name string) string {
 	return "$(namespace." + name + ")"
 }
 
-// listedNamespaces reads the field namespaces.
-func (p *policyTable) listedNamespaces() {
-	list := p.root.Get("namespaces")
-	if list == nil || list.Kind != document.KindMapping {
-		return
-	}
-	for _, entry := range list.Fields {
-		p.namespaces[entry.Name] = true
-	}
-}
-
-// checkNamespace checks the name of a namespace that is at a position in a file.
-func (p *policyTable) checkNamespace(name string, at *document.Node) {
-	if !isNamespace(name) {
-		p.Fail(at, document.Quote(name)+" is not a valid name for a namespace of the test; expected at most 40 lower-case letters, digits and hyphens", "")
-	}
-}
-
-// renameParamNamespace makes a binding take its parameters from a namespace of the test.
-func (p *policyTable) renameParamNamespace(binding map[string]any) {
-	spec, _ := binding["spec"].(map[string]any)
-	ref, _ := spec["paramRef"].(map[string]any)
-	if name, _ := ref["namespace"].(string); name != "" {
-		ref["namespace"] = p.namespace(name)
-	}
-}
-
 // literal returns a copy of a value in which no text is a placeholder.
 func literal[T any](value T) T {
 	return withStrings(value, func(text string) string { return strings.ReplaceAll(text, "$(", "$$(") })
+}
+
+// asksForNamespace matches what asks for the name of a namespace in a policy or binding: in CEL,
+// and the label that has the name.
+var asksForNamespace = regexp.MustCompile(`namespaceObject\.metadata\.name|request\.namespace|bject\.metadata\.namespace|kubernetes\.io/metadata\.name`)
+
+// asksForNames reports whether the names of namespaces matter: a policy or binding asks for them,
+// and the test has namespaces. Then the policies cannot be narrowed to namespaces with
+// other names.
+func (p *policyTable) asksForNames() bool {
+	asks := slices.ContainsFunc(p.manifests(p.root.Get("policies"), "policies"), func(one *document.Node) bool {
+		text, err := json.Marshal(one.Get("spec").Plain())
+		return err == nil && asksForNamespace.Match(text)
+	})
+	return asks && (len(p.test.Namespaces) > 0 || slices.ContainsFunc(p.root.List("cases"), func(n *document.Node) bool {
+		return n.Has("namespace") || slices.ContainsFunc(p.manifests(n.Get("object"), "object"), func(one *document.Node) bool {
+			return one.Get("metadata").Has("namespace")
+		})
+	}))
+}
+
+// isSystemNamespace reports whether every API server has a namespace of that name.
+func isSystemNamespace(name string) bool {
+	return slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease"}, name)
+}
+
+// namespaceManifest returns a Namespace.
+func namespaceManifest(name string, labels map[string]string) map[string]any {
+	object := unstructured.Unstructured{}
+	object.SetAPIVersion("v1")
+	object.SetKind("Namespace")
+	object.SetName(name)
+	object.SetLabels(labels)
+	return object.Object
 }

@@ -16,119 +16,98 @@ const kindUncovered = "Uncovered"
 // loaded is the result for one file.
 type loaded struct {
 	scenarios []Scenario
-	// passedOver says why the file is passed over, or is empty.
-	passedOver string
-	problems   []document.Problem
+	problems  []document.Problem
+	// foreign is true if the file is passed over.
+	foreign bool
 }
 
-// reader reads one file.
-type reader struct {
-	options LoadOptions
-	format  *fileFormat
-	from    *document.File
-}
-
-// read reads, decodes and checks the file.
-func (r reader) read() loaded {
-	content, problem := r.from.Read()
-	if problem != nil {
-		if why := foreign(r.from, content, nil); content != nil && why != "" {
-			return loaded{passedOver: why}
-		}
-		return loaded{problems: []document.Problem{*problem}}
+// read reads, decodes and checks a file. What is wrong with the YAML hides what is wrong in its documents.
+func (o LoadOptions) read(file *document.File, schema *document.Schema) loaded {
+	var documents []*document.Node
+	content, problems := file.Read()
+	if len(problems) == 0 {
+		documents, problems = document.Parse(file.Name, content)
 	}
-	documents, problems := document.Parse(r.from.Name, content)
+	if isForeign(file, content, documents) {
+		return loaded{foreign: true}
+	}
 	if len(documents) == 0 && len(problems) == 0 {
 		problems = []document.Problem{{
-			At:      document.At(r.from.Name, 1, 1),
+			At:      document.At(file.Name, 1, 1),
 			Message: "the file is empty; expected a Scenario", Hint: "write one (admissiontest schema prints its JSON Schema) or remove the file",
 		}}
 	}
-	if why := foreign(r.from, content, documents); why != "" {
-		return loaded{passedOver: why}
-	}
 	result := loaded{problems: problems}
+	if len(problems) > 0 {
+		return result
+	}
 	for _, root := range documents {
-		if root.Text("kind") == kindUncovered && root.Text("apiVersion") == APIVersion {
-			continue
+		d := &decoder{&document.Decoder{Shorts: shorts(), Lists: lists()}, schema, file}
+		switch kind := root.Text("kind"); {
+		case kind == kindUncovered && root.Text("apiVersion") == APIVersion:
+		case root.Kind != document.KindMapping:
+			d.Fail(root, fmt.Sprintf("the document is %s; expected a Scenario", root.Describe()), "begin with apiVersion: "+APIVersion)
+		case kind == KindPolicyTest:
+			result.scenarios = append(result.scenarios, d.policyTest(root, o)...)
+		default:
+			result.scenarios = append(result.scenarios, d.scenario(root, o)...)
 		}
-		var found []Scenario
-		if root.Text("kind") == KindPolicyTest {
-			found, problems = r.policyTest(root)
-		} else {
-			found, problems = r.scenario(root)
-		}
-		result.scenarios, result.problems = append(result.scenarios, found...), append(result.problems, problems...)
+		result.problems = append(result.problems, d.Problems...)
 	}
 	for i := range result.scenarios {
-		result.scenarios[i].File, result.scenarios[i].Area = r.from.Name, r.from.Area
+		result.scenarios[i].File, result.scenarios[i].Area = file.Name, file.Area
 	}
-	result.problems = limit(result.problems)
 	return result
-}
-
-// scenario returns the scenario of a document. With problems, it contains what could be decoded.
-func (r reader) scenario(root *document.Node) ([]Scenario, []document.Problem) {
-	if root.Kind != document.KindMapping {
-		return nil, []document.Problem{{
-			At:      root,
-			Message: fmt.Sprintf("the document is %s; expected a Scenario", root.Describe()),
-			Hint:    "begin with apiVersion: " + APIVersion,
-		}}
-	}
-	d := r.decoder()
-	spec := root.Get("spec")
-	d.stepFiles(spec)
-	var one Scenario
-	d.Decode(root, r.format.schema, &one)
-	files := d.givenFiles(spec)
-	one.origin = &origin{spec: spec, given: slices.Concat(files, spec.List("given"))}
-	d.checkScenario(&one, root, r.options)
-	var given []map[string]any
-	for _, manifest := range files {
-		given = append(given, manifest.Mapping())
-	}
-	one.Spec.Given = append(given, one.Spec.Given...)
-	one.Line, one.Column = root.Line, root.Column
-	if name := root.Get("metadata").Get("name"); name != nil {
-		one.Line, one.Column = name.Line, name.Column
-	}
-	for _, step := range spec.List("when") {
-		one.Lines = append(one.Lines, step.Line)
-	}
-	return []Scenario{one}, d.Problems
 }
 
 // decoder decodes and checks one document.
 type decoder struct {
 	*document.Decoder
-	format *fileFormat
+	schema *document.Schema
 	from   *document.File
 }
 
-func (r reader) decoder() *decoder {
-	return &decoder{&document.Decoder{Shorts: r.format.shorts, Lists: lists()}, r.format, r.from}
+// isFormat reports whether a document has the format that the schema describes.
+func (d *decoder) isFormat(root *document.Node) bool {
+	d.Problems = append(d.Problems, d.schema.Check(root)...)
+	return len(d.Problems) == 0
+}
+
+// scenario returns the scenario of a document, or none with problems. The files that it names are read, and the rest is
+// checked, if the format is right.
+func (d *decoder) scenario(root *document.Node, options LoadOptions) []Scenario {
+	if !d.isFormat(root) {
+		return nil
+	}
+	spec, name := root.Get("spec"), root.Get("metadata").Get("name")
+	d.stepFiles(spec.Get("when"), "spec.when")
+	files := d.givenFiles(spec)
+	if len(d.Problems) > 0 {
+		return nil
+	}
+	one := Scenario{Line: name.Line, Column: name.Column, origin: &origin{spec: spec, given: slices.Concat(files, spec.List("given"))}}
+	d.Decode(root, &one)
+	d.checkScenario(&one, root, options)
+	var given []map[string]any
+	for _, manifest := range files {
+		given = append(given, manifest.Mapping())
+	}
+	one.Spec.Given = append(given, one.Spec.Given...)
+	for _, step := range spec.List("when") {
+		one.Lines = append(one.Lines, step.Line)
+	}
+	return []Scenario{one}
 }
 
 // ours matches the line of a file that says that it has a scenario, or another document of this
 // package.
 var ours = regexp.MustCompile(`(?m)^[\s{]*"?(apiVersion"?:\s*"?admissiontest|kind"?:\s*"?(Scenario|PolicyTest)\b)`)
 
-// foreign returns why a file that was found in a folder is not one of scenarios, or "" if it is meant
-// to be one. Documents are those that could be read.
-func foreign(f *document.File, content []byte, documents []*document.Node) string {
-	if !f.InFolder || ours.Match(content) {
-		return ""
-	}
-	why := "not a Scenario"
-	for i, root := range documents {
-		apiVersion, kind := root.Text("apiVersion"), root.Text("kind")
-		if strings.HasPrefix(apiVersion, "admissiontest") || strings.EqualFold(kind, Kind) || kind == "" && root.Get("spec").Has("when") {
-			return ""
-		}
-		if i == 0 && kind != "" {
-			why = fmt.Sprintf("a %s is not a Scenario", kind)
-		}
-	}
-	return why
+// isForeign reports whether a file that was found in a folder is not meant to be one of scenarios. Documents are those
+// that could be read.
+func isForeign(f *document.File, content []byte, documents []*document.Node) bool {
+	return f.InFolder && content != nil && !ours.Match(content) && !slices.ContainsFunc(documents, func(root *document.Node) bool {
+		kind := root.Text("kind")
+		return strings.EqualFold(kind, Kind) || kind == "" && root.Get("spec").Has("when")
+	})
 }

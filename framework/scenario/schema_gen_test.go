@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,31 @@ import (
 // TestSchemaIsCurrent compares schema.json with the Go types and their documentation; with -update it writes it.
 func TestSchemaIsCurrent(t *testing.T) {
 	golden.Compare(t, "schema.json", generated(t))
+}
+
+// The forms of names.
+const (
+	words        = `[a-z0-9]+(-[a-z0-9]+)*`
+	testName     = `^` + words + `(\.` + words + `)*$`
+	scenarioName = `^` + words + `(\.` + words + `)+$`
+	minorVersion = `^1\.(0|[1-9][0-9]{0,2})$`
+	pluginNeed   = `^` + framework.PluginPrefix + `[^ /,"\\]+$`
+	notBlank     = `\S`
+	headerValue  = `^[^\x00-\x08\x0a-\x1f\x7f]*$`
+	duration     = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`
+)
+
+// shortName says what the name of a namespace is.
+const shortName = "at most 40 lower-case letters, digits and hyphens, such as other; write a short name: the name on the API server is $(id)-NAME"
+
+// requestActions are the fields of a step that send one request.
+func requestActions() []string {
+	return []string{"create", "update", "apply", "get", "list", "patch", "delete", "deleteCollection", "connect"}
+}
+
+// otherActions are the fields of a step that do something else. A step has exactly one of both.
+func otherActions() []string {
+	return []string{"parallel", "install", "remove", "script", "wait", "metrics", "files"}
 }
 
 // generated returns the JSON Schema of the Go types, with what they do not say.
@@ -69,7 +95,7 @@ func mapped(typ reflect.Type) *jsonschema.Schema {
 		notEmpty(many)
 		return &jsonschema.Schema{OneOf: append(one, many)}
 	case reflect.TypeFor[hook.Duration]():
-		return &jsonschema.Schema{Type: "string", Pattern: duration, Examples: []any{"150ms"}}
+		return &jsonschema.Schema{Type: "string", Pattern: duration, Comments: `a duration with its unit; write "150ms" or "2s"`, Examples: []any{"150ms"}}
 	case reflect.TypeFor[hook.Fault]():
 		return &jsonschema.Schema{Type: "string", Enum: enumOf(hook.Faults()...)}
 	default:
@@ -123,8 +149,9 @@ func enum(values ...any) func(*jsonschema.Schema) {
 	return func(s *jsonschema.Schema) { s.Enum = values }
 }
 
-func pattern(text string) func(*jsonschema.Schema) {
-	return func(s *jsonschema.Schema) { s.Pattern = text }
+// pattern refuses strings of another form. The comment is "what was expected; what to do".
+func pattern(text, comment string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.Pattern, s.Comments = text, comment }
 }
 
 func constant(value any) func(*jsonschema.Schema) {
@@ -161,14 +188,14 @@ func refine(r refinement) {
 	r.each(constant(APIVersion), "Scenario.apiVersion", "PolicyTest.apiVersion")
 	r.each(enum(Kind, KindPolicyTest), "Scenario.kind")
 	r.each(enum(KindPolicyTest), "PolicyTest.kind")
-	r.each(pattern(scenarioName), "Metadata.name")
-	r.each(pattern(testName), "PolicyTestMetadata.name")
-	r.each(pattern(namespaceName), "Namespace.name")
-	r.each(pattern(minorVersion), "Spec.since", "Spec.until")
-	r.each(pattern(notBlank), "Spec.requirement")
-	r.each(pattern(someWord), "PolicyCase.name")
-	r.each(pattern(stepName), "Step.id")
-	r.each(pattern(day), "ContractException.until")
+	r.each(pattern(scenarioName, "lower-case words separated by dots, the area first, such as reinvocation.if-needed.again"), "Metadata.name")
+	r.each(pattern(testName, "lower-case words separated by dots"), "PolicyTestMetadata.name")
+	r.each(pattern(namespaceName, shortName), "Namespace.name")
+	r.each(pattern(minorVersion, `a Kubernetes minor version; write it as "1.36"`), "Spec.since", "Spec.until")
+	r.each(pattern(notBlank, "a string that is not blank"), "Spec.requirement")
+	r.each(pattern(`[A-Za-z0-9]`, "a name with letters or digits"), "PolicyCase.name")
+	r.each(pattern(`^[^.()$ ]+$`, "a name without dots, spaces, $ and parentheses"), "Step.id")
+	r.each(pattern(`^\d{4}-\d{2}-\d{2}$`, "a day, such as 2027-01-31; write YYYY-MM-DD"), "ContractException.until")
 	r.each(enum(enumOf(framework.Levels()...)...), "Spec.level")
 	r.each(constant(string(IsolationNone)), "Spec.isolation", "PolicyTest.isolation")
 	r.each(enum(framework.Mutating, framework.Validating), "Call.phase", "PluginCall.phase")
@@ -183,8 +210,8 @@ func refine(r refinement) {
 	for _, name := range []string{"Expectation", "Files", "Calls", "Plugins"} {
 		notEmpty(r.definitions[name])
 	}
-	r.field("Spec.source").Items.Pattern = notBlank
-	r.field("Spec.needs").Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities()...)}, {Pattern: pluginNeed}}
+	pattern(notBlank, "a string that is not blank")(r.field("Spec.source").Items)
+	r.field("Spec.needs").Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities()...)}, {Pattern: pluginNeed, Comments: "plugin/NAME, such as plugin/LimitRanger"}}
 	r.field("Expectation.warnings").OneOf = []*jsonschema.Schema{{Type: "array"}, {Type: "object"}}
 	r.field("PluginCall.refused").OneOf = []*jsonschema.Schema{{Type: "boolean"}, {Type: "object"}}
 	r.when("Expectation", is("allowed", constant(true)), never("is set together with allowed: true; expected only one of them; remove one of them", "refusedBy"))
@@ -204,7 +231,7 @@ func refine(r refinement) {
 	r.replies()
 	r.steps()
 	r.names()
-	r.exactlyOne("Step", actions()...)
+	r.exactlyOne("Step", slices.Concat(requestActions(), otherActions())...)
 	r.exactlyOne("Patch", "json", "merge", "strategic")
 	r.exactlyOne("RefusedBy", "webhook", "policy")
 	for typ, short := range shorts() {
@@ -282,7 +309,7 @@ func (r refinement) replies() {
 	r.when("Hook", has("replies"), misplaced("is set together with replies; expected one reply or several; move it into the replies that need it", r.others("Hook", "replies")...))
 	code, header := r.field("HTTP.code"), r.field("HTTP.header")
 	code.Minimum, code.Maximum = "200", "999"
-	header.AdditionalProperties.Pattern = headerValue
+	pattern(headerValue, "the value of a header")(header.AdditionalProperties)
 }
 
 // steps says which fields of a step have an effect.
@@ -301,7 +328,12 @@ func (r refinement) steps() {
 		}
 		r.when("Step", has(action), misplaced(noRequest, append(request, "then")...))
 	}
-	r.field("Step.parallel").Items = &jsonschema.Schema{Ref: "#/$defs/Step", Properties: perField(misplaced(allCalls, "calls", "distinct", "serial", "overlapping", "answeredLast"), "then").Properties}
+	inner := never("has no effect; expected control only for a step of when; set it for the outer step", "control")
+	inner.Properties.Set("then", misplaced(allCalls, "calls", "distinct", "serial", "overlapping", "answeredLast"))
+	r.field("Step.parallel").Items = &jsonschema.Schema{Ref: "#/$defs/Step", Properties: inner.Properties}
+	for _, in := range []string{"Hook", "Reply"} {
+		r.field(in + ".meanwhile").Items = &jsonschema.Schema{Ref: "#/$defs/Step", Properties: never(inner.Properties.Value("control").Comments, "control").Properties}
+	}
 	r.when("Step", &jsonschema.Schema{Not: has("name")}, perField(has("name"), "get", "patch", "delete", "connect", "wait"))
 	r.field("Step.remove").Items.Required = []string{"name"}
 }
@@ -321,13 +353,15 @@ func (r refinement) names() {
 	const outside, comment = `^/|^$|(^|/)\.\.(/|$)|\$\(`, "is not a path in the folder of the files; expected a relative path without placeholders"
 	refuse(r.field("Server.files"), outside, comment)
 	refuse(r.field("Files.write"), outside, comment)
+	content := r.field("Files.write").AdditionalProperties
+	content.Not, content.Comments = &jsonschema.Schema{Pattern: `\$\(steps\.`}, "has a placeholder $(steps.…); expected text that is known before the run"
 	r.field("Files.remove").Items.Not, r.field("Files.remove").Items.Comments = &jsonschema.Schema{Pattern: outside}, comment
 }
 
 // policyCases says which fields of a case of a PolicyTest go together, and what is expected.
 func (r refinement) policyCases() {
 	const in, update = "PolicyCase", "is set without an UPDATE; expected it only for an UPDATE; write the object of a DELETE as object, and a Scenario for other requests to a subresource"
-	r.each(pattern(namespaceName), "PolicyCase.namespace")
+	r.each(pattern(namespaceName, shortName), "PolicyCase.namespace")
 	r.when(in, is("operation", enum(operationUpdate)), has("old"))
 	r.when(in, is("operation", enum(operationCreate, operationDelete)), never(update, "old", "subresource"))
 	r.when(in, &jsonschema.Schema{Not: has("old")}, never(update, "subresource"))
@@ -343,7 +377,7 @@ func (r refinement) policyCases() {
 	parts := &jsonschema.Schema{Type: "array", MinItems: &one, Items: &jsonschema.Schema{OneOf: part}}
 	r.field("PolicyCase.warned").OneOf = append([]*jsonschema.Schema{{Type: "boolean", Const: false}, parts}, part...)
 	r.field("PolicyCase.audited").OneOf = []*jsonschema.Schema{part[0], parts, {Type: "object", MinProperties: &one}}
-	r.field("PolicyCase.mutated").OneOf = []*jsonschema.Schema{{Type: "string"}, {Type: "object", MinProperties: &one}}
+	notEmpty(r.field("PolicyCase.mutated"))
 }
 
 // exactlyOne lets a struct have exactly one of some fields.

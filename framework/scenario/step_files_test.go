@@ -107,7 +107,7 @@ func TestRefusedByInstalled(t *testing.T) {
 	tree := fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a.b}\nspec:\n  level: MUST\n  requirement: A requirement.\n  when:\n" +
 		"    - create: {apiVersion: v1, kind: Pod, metadata: {name: x}}\n      then: {refusedBy: {webhook: w.example.com}}\n")}}
 	for want, options := range map[string]LoadOptions{
-		`refusedBy.webhook is "w.example.com"; expected`: {Installed: []string{"v.example.com"}},
+		`no webhook has the name "w.example.com"; expected`: {Installed: []string{"v.example.com"}},
 		"": {Installed: []string{"w.example.com"}},
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestLoadInput(t *testing.T) {
 	if _, err := Load(LoadOptions{Input: strings.NewReader("kind: x")}, "-"); err == nil || !strings.HasPrefix(err.Error(), "-:1:1: ") {
 		t.Errorf("got %v; want errors with the position in the input", err)
 	}
-	if _, err := Load(LoadOptions{Input: strings.NewReader(strings.Repeat("#", document.MaxBytes+1))}, "-"); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := Load(LoadOptions{Input: strings.NewReader(strings.Repeat("#", document.MaxBytes+1))}, "-"); err == nil || !strings.Contains(err.Error(), "1048577 bytes") {
 		t.Errorf("got %v; want the limit of the size", err)
 	}
 }

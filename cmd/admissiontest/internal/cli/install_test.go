@@ -32,7 +32,7 @@ func TestRunInstall(t *testing.T) {
 	if len(target.installed) != 1 || target.installed[0]["kind"] != "ValidatingWebhookConfiguration" {
 		t.Errorf("installed %v", target.installed)
 	}
-	for _, want := range []string{"--install: not installed: 1 Service (v1)\n", "ignored " + filepath.Join(scenarios, "other.yaml") + ": a Pod is not a Scenario\n"} {
+	for _, want := range []string{"--install: not installed: 1 Service (v1)\n", "ignored " + filepath.Join(scenarios, "other.yaml") + ": not a Scenario\n"} {
 		if !strings.Contains(got.stderr, want) {
 			t.Errorf("stderr is %q; want %q", got.stderr, want)
 		}

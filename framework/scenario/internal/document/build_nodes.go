@@ -17,22 +17,6 @@ type builder struct {
 	twice bool
 }
 
-// show returns a value for a message.
-func (b *builder) show(value string) string {
-	if b.private {
-		return "a value"
-	}
-	return value
-}
-
-// tagged returns the message for a value with a tag.
-func (b *builder) tagged(tag string) string {
-	if b.private {
-		return "a value with a tag; expected one without"
-	}
-	return fmt.Sprintf("the tag %s; expected a value without one", tag)
-}
-
 // malformed reports a syntax error with the text of a parser, which can show a value.
 func (b *builder) malformed(line, column int, message string) {
 	if b.private {
@@ -49,7 +33,7 @@ func (b *builder) refuse(line, column int, message, hint string) {
 	b.problems = append(b.problems, Problem{b.node("", max(line, 1), max(column, 1)), message, hint})
 }
 
-// build returns the Node of a value. A value that is refused has KindRefused.
+// build returns the Node of a value, which is null if the value is refused.
 func (b *builder) build(from *yaml.Node, depth int) *Node {
 	switch {
 	case depth > maxDepth:
@@ -57,7 +41,7 @@ func (b *builder) build(from *yaml.Node, depth int) *Node {
 	case from.Kind == yaml.AliasNode || from.Anchor != "":
 		b.fail(from, "an anchor or alias (& or *); expected the value itself", "write the value out, or put the text in quotes")
 	case from.Style&yaml.TaggedStyle != 0:
-		b.fail(from, b.tagged(from.ShortTag()), `put a string in quotes: "!x"`)
+		b.fail(from, "a value with a tag; expected one without", `put a string in quotes: "!x"`)
 	case from.Kind == yaml.MappingNode:
 		return b.mapping(from, depth)
 	case from.Kind == yaml.SequenceNode:
@@ -74,7 +58,7 @@ func (b *builder) build(from *yaml.Node, depth int) *Node {
 		text.Value, text.Raw, text.style = from.Value, from.Value, from.Style
 		return text
 	}
-	return b.at(from, KindRefused)
+	return b.at(from, KindNull)
 }
 
 func (b *builder) mapping(from *yaml.Node, depth int) *Node {
@@ -93,7 +77,9 @@ func (b *builder) mapping(from *yaml.Node, depth int) *Node {
 			continue
 		}
 		seen[key.Value] = key
-		mapping.Fields = append(mapping.Fields, Field{Name: key.Value, Key: b.at(key, KindText), Value: b.build(from.Content[i+1], depth+1)})
+		name := b.at(key, KindText)
+		name.Value, name.Raw = key.Value, key.Value
+		mapping.Fields = append(mapping.Fields, Field{Name: key.Value, Key: name, Value: b.build(from.Content[i+1], depth+1)})
 	}
 	return mapping
 }

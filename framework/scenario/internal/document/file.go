@@ -1,7 +1,6 @@
 package document
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,13 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+)
+
+// MaxBytes is the size of the largest file of scenarios that is read, and MaxManifestBytes that of the
+// largest file of manifests: a CustomResourceDefinition can have more than 1 MB.
+const (
+	MaxBytes         = 1 << 20
+	MaxManifestBytes = 8 << 20
 )
 
 // File is a file to read scenarios from, or manifests that they refer to.
@@ -23,12 +29,8 @@ type File struct {
 	// fsys has the file, at a path, and the files that it may refer to.
 	fsys fs.FS
 	path string
-	// onDisk is true if the files are in a folder of the operating system.
-	onDisk bool
-	// limit is the size of the largest content. 0 means MaxBytes.
-	limit int64
-	// data is the content of a file that is not opened, or nil.
-	data *[]byte
+	// input is read instead of a file, or nil.
+	input io.Reader
 	// opened is that of NewFinder, or nil.
 	opened func(path string)
 }
@@ -37,139 +39,85 @@ type File struct {
 var ErrOutside = errors.New("the path is outside of the tree of the scenario")
 
 // isOutside reports whether an error is that of an os.Root for a path or a link that leads out of it.
-func isOutside(err error) bool {
-	var placed *fs.PathError
-	return errors.Is(err, ErrOutside) || errors.As(err, &placed) && strings.Contains(placed.Err.Error(), "escapes")
-}
-
-// beside returns the path in fsys of a file at a path relative to the folder of this file.
-func (f *File) beside(name string) (string, error) {
-	within := path.Join(path.Dir(f.path), name)
-	if !fs.ValidPath(within) {
-		return "", ErrOutside
-	}
-	return within, nil
-}
-
-// Glob returns the paths of the files that a pattern of path.Match matches, sorted, relative to the folder
-// of this file.
-func (f *File) Glob(pattern string) ([]string, error) {
-	folder, rest := ".", pattern
-	for {
-		first, after, deeper := strings.Cut(rest, "/")
-		if !deeper || IsGlob(first) {
-			break
-		}
-		folder, rest = path.Join(folder, first), after
-	}
-	full, err := f.beside(folder)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := fs.Stat(f.fsys, full); isOutside(err) {
-		return nil, ErrOutside
-	}
-	within, err := fs.Sub(f.fsys, full)
-	if err != nil {
-		return nil, err
-	}
-	found, err := fs.Glob(within, rest)
-	for i := range found {
-		found[i] = path.Join(folder, found[i])
-	}
-	return found, err
-}
-
-// IsGlob reports whether a path is a pattern with wildcards.
-func IsGlob(name string) bool { return strings.ContainsAny(name, "*?") }
+func isOutside(err error) bool { return err != nil && strings.Contains(reason(err).Error(), "escapes") }
 
 // Read returns the content of a scenario file, of at most MaxBytes. With the Problem of a larger one, it is the beginning.
-func (f *File) Read() ([]byte, *Problem) {
-	content, err := f.content()
-	var large sizeError
+func (f *File) Read() ([]byte, []Problem) {
+	content, err := f.content(MaxBytes)
 	switch {
 	case err == nil:
 		return content, nil
-	case errors.Is(err, errNotRegular):
-		return nil, &Problem{At: At(f.Name, 0, 0), Message: "not a regular file; expected a file of scenarios", Hint: "give a file or a folder"}
-	case errors.As(err, &large):
-		return content, &Problem{
-			At:      At(f.Name, 1, 1),
-			Message: fmt.Sprintf("%v; expected a scenario file of at most %d bytes", err, MaxBytes),
-			Hint:    "split it, or check the path",
-		}
+	case content != nil:
+		return content, []Problem{{At(f.Name, 1, 1), err.Error() + "; expected a smaller scenario file", "split it, or check the path"}}
 	default:
-		message, hint := cannotOpen(err)
-		return nil, &Problem{At: At(f.Name, 0, 0), Message: message, Hint: hint}
+		return nil, []Problem{cannotRead(f.Name, err)}
 	}
 }
 
-// MaxBytes is the size of the largest file of scenarios that is read, and MaxManifestBytes that of the
-// largest file of manifests: a CustomResourceDefinition can have more than 1 MB.
-const (
-	MaxBytes         = 1 << 20
-	MaxManifestBytes = 8 << 20
-)
+// cannotRead returns the Problem of a path that cannot be opened, listed or read.
+func cannotRead(name string, err error) Problem {
+	hint := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "check the path"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "check the permissions"
+	}
+	return Problem{At(name, 0, 0), fmt.Sprintf("cannot be read: %v; expected a scenario file or a folder of them", reason(err)), hint}
+}
 
-// errNotRegular is the error for a folder, a named pipe and the like.
-var errNotRegular = errors.New("not a regular file")
+// reason returns the cause of an error without a path.
+func reason(err error) error {
+	var placed *fs.PathError
+	if errors.As(err, &placed) {
+		return placed.Err
+	}
+	return err
+}
 
-// sizeError is the size of a file with more than MaxBytes.
-type sizeError int64
-
-// Error returns the size.
-func (t sizeError) Error() string { return fmt.Sprintf("a file of %d bytes", int64(t)) }
-
-// content returns the content of a file. The error is errNotRegular, a sizeError, with which the content is the
-// beginning, or that of reading the file.
-func (f *File) content() ([]byte, error) {
-	if f.data != nil {
-		if len(*f.data) > MaxBytes {
-			return nil, sizeError(len(*f.data))
+// content returns the content of a file. With the error of a larger one, it is the beginning, and nil with another error.
+func (f *File) content(limit int64) ([]byte, error) {
+	from, size := f.input, limit+1
+	if from == nil {
+		if f.opened != nil {
+			f.opened(f.Name)
 		}
-		return *f.data, nil
+		info, err := fs.Stat(f.fsys, f.path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
+			return nil, errors.New("not a regular file")
+		}
+		opened, err := f.fsys.Open(f.path)
+		if err != nil {
+			return nil, err
+		}
+		defer opened.Close() //nolint:errcheck // the file is only read
+		from, size = opened, info.Size()
 	}
-	if f.opened != nil {
-		f.opened(f.Name)
-	}
-	info, err := fs.Stat(f.fsys, f.path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular
-	}
-	limit := cmp.Or(f.limit, MaxBytes)
-	opened, err := f.fsys.Open(f.path)
-	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()                                        //nolint:errcheck // the file is only read
-	content, err := io.ReadAll(io.LimitReader(opened, limit+1)) // it may have grown since stat
+	content, err := io.ReadAll(io.LimitReader(from, limit+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(content)) > limit {
-		return content, sizeError(max(info.Size(), int64(len(content))))
+		err = fmt.Errorf("a file of %d bytes", max(size, limit+1))
 	}
-	return content, nil
+	return content, err
 }
 
 // ReadManifests returns the name and the content of a file of manifests, of at most MaxManifestBytes.
-// The given name is a path relative to the folder of this file, which refers to it. The error matches ErrOutside if the
-// path leads out of the tree, and an *fs.PathError if the file cannot be opened or read.
+// The given name is a path relative to the folder of this file, which refers to it. The error is ErrOutside if the
+// path leads out of the tree.
 func (f *File) ReadManifests(name string) (found string, content []byte, err error) {
-	full, err := f.beside(name)
-	if err != nil {
-		return "", nil, err
+	full := path.Join(path.Dir(f.path), name)
+	if !fs.ValidPath(full) {
+		return "", nil, ErrOutside
 	}
-	found = path.Join(path.Dir(f.Name), name)
-	if f.onDisk {
-		found = filepath.Join(filepath.Dir(f.Name), filepath.FromSlash(name))
-	}
-	content, err = (&File{Name: found, fsys: f.fsys, path: full, limit: MaxManifestBytes, opened: f.opened}).content()
+	found = filepath.Join(filepath.Dir(f.Name), filepath.FromSlash(name))
+	content, err = (&File{Name: found, fsys: f.fsys, path: full, opened: f.opened}).content(MaxManifestBytes)
 	if isOutside(err) {
-		err = ErrOutside
+		return found, nil, ErrOutside
 	}
-	return found, content, err
+	return found, content, reason(err)
 }

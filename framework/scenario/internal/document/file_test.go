@@ -18,7 +18,7 @@ func TestReadRefusesAFileThatGrows(t *testing.T) {
 		"large": {Data: make([]byte, MaxBytes+1)},
 	}}
 	large := File{Name: "a.yaml", fsys: source, path: "large"}
-	if _, problem := large.Read(); problem == nil || !strings.Contains(problem.Message, "expected a scenario file of at most") {
-		t.Errorf("got %v", problem)
+	if _, problems := large.Read(); len(problems) != 1 || !strings.Contains(problems[0].Message, "expected a smaller scenario file") {
+		t.Errorf("got %v", problems)
 	}
 }

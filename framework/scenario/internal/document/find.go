@@ -2,7 +2,6 @@ package document
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -34,29 +33,17 @@ func NewFinder(opened func(path string)) *Finder {
 	return &Finder{seen: map[string]bool{}, opened: opened}
 }
 
-func (f *Finder) fail(name, message, hint string) {
-	f.Problems = append(f.Problems, Problem{At: At(name, 0, 0), Message: message, Hint: hint})
+// fail reports a path that cannot be opened or listed.
+func (f *Finder) fail(name string, err error) {
+	f.Problems = append(f.Problems, cannotRead(name, err))
 }
 
-// failOpen reports a path that cannot be opened or listed.
-func (f *Finder) failOpen(name string, err error) {
-	message, hint := cannotOpen(err)
-	f.fail(name, message, hint)
-}
-
-// cannotOpen returns the message and the hint of a Problem.
-func cannotOpen(err error) (message, hint string) {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		hint = "check the path"
-	case errors.Is(err, fs.ErrPermission):
-		hint = "check the permissions"
+// add collects a file, if no other one has its identity.
+func (f *Finder) add(identity string, file *File) {
+	if !f.seen[identity] {
+		f.seen[identity] = true
+		f.Files = append(f.Files, file)
 	}
-	var placed *fs.PathError
-	if errors.As(err, &placed) {
-		err = placed.Err
-	}
-	return fmt.Sprintf("cannot be read: %v; expected a scenario file or a folder of them", err), hint
 }
 
 // isScenarioFile reports whether a file in a folder is read, by its name.
@@ -67,15 +54,11 @@ func isScenarioFile(name string) bool {
 // InFS collects a file or the files of a folder of an fs.FS.
 func (f *Finder) InFS(fsys fs.FS, root string) {
 	f.walk(fsys, root, func(name string) string { return name }, func(name string) {
-		if f.seen[name] {
-			return
-		}
-		f.seen[name] = true
 		area, _, nested := strings.Cut(name, "/")
 		if !nested {
 			area = ""
 		}
-		f.Files = append(f.Files, &File{Name: name, Area: area, fsys: fsys, path: name})
+		f.add(name, &File{Name: name, Area: area, fsys: fsys, path: name})
 	})
 }
 
@@ -83,20 +66,18 @@ func (f *Finder) InFS(fsys fs.FS, root string) {
 // the path that shown returns. A link to a folder is not followed.
 func (f *Finder) walk(fsys fs.FS, root string, shown func(string) string, do func(name string)) {
 	_ = fs.WalkDir(fsys, root, func(name string, entry fs.DirEntry, err error) error { // the function returns no error
-		switch {
+		switch hidden := name != root && strings.HasPrefix(path.Base(name), "."); {
 		case err != nil:
-			f.failOpen(shown(name), err)
+			f.fail(shown(name), err)
 			if entry != nil && entry.IsDir() {
 				return fs.SkipDir
 			}
-		case name != root && strings.HasPrefix(entry.Name(), "."):
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-		case entry.IsDir():
+		case entry.IsDir() && hidden:
+			return fs.SkipDir
+		case entry.IsDir() || hidden:
 		case entry.Type()&fs.ModeSymlink != 0:
 			f.link(fsys, name, shown(name), do)
-		case name == root || isScenarioFile(entry.Name()):
+		case name == root || isScenarioFile(name):
 			do(name)
 		}
 		return nil
@@ -106,15 +87,14 @@ func (f *Finder) walk(fsys fs.FS, root string, shown func(string) string, do fun
 // link calls a function for a link to a file that is read.
 func (f *Finder) link(fsys fs.FS, name, shown string, do func(name string)) {
 	info, err := fs.Stat(fsys, name)
-	switch {
+	switch isFile := isScenarioFile(path.Base(name)); {
 	case isOutside(err):
-		f.fail(shown, "a symbolic link out of the tree of the folder; expected files and folders in it", "remove the link; scenarios of another place are given by their path")
-	case err != nil && isScenarioFile(path.Base(name)):
-		f.failOpen(shown, err)
-	case err != nil:
-	case info.IsDir():
-		f.fail(shown, "a symbolic link to a folder; expected files, folders and links to files", "give the folder by its path")
-	case isScenarioFile(path.Base(name)):
+		f.fail(shown, errors.New("a symbolic link out of the tree of the folder"))
+	case err == nil && info.IsDir():
+		f.fail(shown, errors.New("a symbolic link to a folder"))
+	case err != nil && isFile:
+		f.fail(shown, err)
+	case isFile:
 		do(name)
 	}
 }
@@ -123,12 +103,12 @@ func (f *Finder) link(fsys fs.FS, name, shown string, do func(name string)) {
 func (f *Finder) OnDisk(name string) {
 	info, err := os.Stat(name)
 	if err != nil {
-		f.failOpen(name, err)
+		f.fail(name, err)
 		return
 	}
 	real, err := userfile.RealPath(name) // the given path can have links
 	if err != nil {
-		f.failOpen(name, err)
+		f.fail(name, err)
 		return
 	}
 	folder := real
@@ -137,17 +117,25 @@ func (f *Finder) OnDisk(name string) {
 	}
 	fsys, start, err := tree(folder, real)
 	if err != nil {
-		f.failOpen(name, err)
+		f.fail(name, err)
 		return
 	}
 	shown := func(within string) string {
-		below := strings.TrimPrefix(strings.TrimPrefix(within, start), "/")
-		if start == "." {
-			below = within
+		if start != "." {
+			within = strings.TrimPrefix(strings.TrimPrefix(within, start), "/")
 		}
-		return filepath.Join(name, filepath.FromSlash(below))
+		return filepath.Join(name, filepath.FromSlash(within))
 	}
-	f.walk(fsys, start, shown, func(within string) { f.addFile(shown(within), within, fsys, info.IsDir()) })
+	f.walk(fsys, start, shown, func(within string) {
+		file := shown(within)
+		real, err := userfile.RealPath(file)
+		absolute, errAbsolute := filepath.Abs(file)
+		if err := errors.Join(err, errAbsolute); err != nil {
+			f.fail(file, err)
+			return
+		}
+		f.add(real, &File{Name: file, Area: filepath.Base(filepath.Dir(absolute)), InFolder: info.IsDir(), fsys: fsys, path: within, opened: f.opened})
+	})
 }
 
 // tree returns the files that a file or folder of the operating system may refer to, and where it is there: no path and
@@ -162,45 +150,23 @@ func tree(folder, of string) (fsys fs.FS, within string, err error) {
 	return root.FS(), filepath.ToSlash(within), err
 }
 
-// addFile collects one file of the operating system.
-func (f *Finder) addFile(name, within string, fsys fs.FS, inFolder bool) {
-	real, err := userfile.RealPath(name)
-	if err != nil {
-		f.failOpen(name, err)
-		return
-	}
-	absolute, err := filepath.Abs(name)
-	if err != nil || f.seen[real] {
-		return
-	}
-	f.seen[real] = true
-	f.Files = append(f.Files, &File{Name: name, Area: filepath.Base(filepath.Dir(absolute)), InFolder: inFolder, fsys: fsys, path: within, onDisk: true, opened: f.opened})
-}
-
 // InputName is the path of the input, and the name and area of its file.
 const InputName = "-"
 
 // Input collects the input, as a file in the working directory. Nil is an empty input.
 func (f *Finder) Input(from io.Reader) {
-	if f.seen[InputName] {
-		return
-	}
-	f.seen[InputName] = true
 	if from == nil {
 		from = strings.NewReader("")
 	}
-	content, err := io.ReadAll(io.LimitReader(from, MaxBytes+1))
-	var folder, within string
-	var fsys fs.FS
-	if err == nil {
-		folder, err = userfile.RealPath(".")
-	}
-	if err == nil {
-		fsys, within, err = tree(folder, filepath.Join(folder, InputName))
-	}
+	folder, err := userfile.RealPath(".")
 	if err != nil {
-		f.failOpen(InputName, err)
+		f.fail(InputName, err)
 		return
 	}
-	f.Files = append(f.Files, &File{Name: InputName, Area: InputName, fsys: fsys, path: within, onDisk: true, data: &content})
+	fsys, within, err := tree(folder, filepath.Join(folder, InputName))
+	if err != nil {
+		f.fail(InputName, err)
+		return
+	}
+	f.add(InputName, &File{Name: InputName, Area: InputName, fsys: fsys, path: within, input: from})
 }

@@ -58,9 +58,6 @@ func TestLocateNothing(t *testing.T) {
 			}
 		})
 	}
-	if line, column := (&Node{Kind: KindText, Raw: "xyz", Line: 3, Column: 4}).Locate(1, 2); line != 3 || column != 4 {
-		t.Errorf("of no file: got %d:%d, want 3:4", line, column)
-	}
 	if line, column := nodes[0].Get("c").Locate(1, 1); line != 3 || column != 4 {
 		t.Errorf("of a number: got %d:%d, want 3:4", line, column)
 	}

@@ -2,7 +2,7 @@ package document
 
 import (
 	"fmt"
-	"iter"
+	"strconv"
 
 	yaml "go.yaml.in/yaml/v4"
 
@@ -21,8 +21,6 @@ const (
 	KindText    Kind = "a string"
 	KindList    Kind = "a list"
 	KindMapping Kind = "a map"
-	// KindRefused is a value that the parser has reported a Problem for. Do not report another.
-	KindRefused Kind = "refused"
 )
 
 // source is a file.
@@ -44,9 +42,6 @@ type Node struct {
 	// Items are the items of a list, Fields the fields of a map.
 	Items  []*Node
 	Fields []Field
-	// invalid is true if a Schema has reported something in the value, and wrong if the value is of the wrong kind.
-	invalid, wrong bool
-	// source is the file, or nil for a Node that is in none.
 	source *source
 	style  yaml.Style
 }
@@ -59,54 +54,43 @@ type Field struct {
 }
 
 // File returns the name of the file.
-func (n *Node) File() string {
-	if n.source == nil {
-		return ""
-	}
-	return n.source.name
-}
-
-// private reports whether no Problem shows the value.
-func (n *Node) private() bool { return n.source != nil && n.source.private }
-
-// Refused reports whether an error of the value has been reported, so that it has no use.
-func (n *Node) Refused() bool { return n.Kind == KindRefused || n.wrong }
-
-// Valid reports whether a Schema has found nothing wrong in the value.
-func (n *Node) Valid() bool { return !n.invalid }
+func (n *Node) File() string { return n.source.name }
 
 // At returns a Node without a value, for a position in a file.
 func At(file string, line, column int) *Node {
 	return &Node{Kind: KindNull, Line: line, Column: column, source: &source{name: file}}
 }
 
-// Refuse returns a Node instead of a value for which an error has been reported.
-func Refuse(at *Node) *Node {
-	return &Node{Kind: KindRefused, Line: at.Line, Column: at.Column, source: at.source}
-}
-
 // Get returns the value of a field. It is nil if there is no such field, or if the
 // Node is nil or no map.
 func (n *Node) Get(name string) *Node {
+	if n == nil || n.Kind != KindMapping {
+		return nil
+	}
+	value, _ := n.Step(name)
+	return value
+}
+
+// Step returns a field of a map or an item of a list, and where it begins: at its name, for a field. Both are nil if
+// there is none.
+func (n *Node) Step(name string) (value, begin *Node) {
+	for i := range n.Fields {
+		if n.Fields[i].Name == name {
+			return n.Fields[i].Value, n.Fields[i].Key
+		}
+	}
+	if index, err := strconv.Atoi(name); err == nil && index >= 0 && index < len(n.Items) {
+		return n.Items[index], n.Items[index]
+	}
+	return nil, nil
+}
+
+// Entries returns the fields of a map, or none of nil.
+func (n *Node) Entries() []Field {
 	if n == nil {
 		return nil
 	}
-	for i := range n.Fields {
-		if n.Fields[i].Name == name {
-			return n.Fields[i].Value
-		}
-	}
-	return nil
-}
-
-// key returns the name of a field, or the map if it has no such field.
-func (n *Node) key(name string) *Node {
-	for i := range n.Fields {
-		if n.Fields[i].Name == name {
-			return n.Fields[i].Key
-		}
-	}
-	return n
+	return n.Fields
 }
 
 // Has reports whether a map has a field.
@@ -128,20 +112,6 @@ func (n *Node) List(name string) []*Node {
 	return nil
 }
 
-// Texts returns the strings in a list, with their indexes.
-func (n *Node) Texts() iter.Seq2[int, *Node] {
-	return func(yield func(int, *Node) bool) {
-		if n == nil {
-			return
-		}
-		for i, item := range n.Items {
-			if item.Kind == KindText && !yield(i, item) {
-				return
-			}
-		}
-	}
-}
-
 // AsList returns a list and null as they are, and any other value as a list with
 // this one item.
 func (n *Node) AsList() *Node {
@@ -151,19 +121,10 @@ func (n *Node) AsList() *Node {
 	return &Node{Kind: KindList, Line: n.Line, Column: n.Column, Items: []*Node{n}, source: n.source}
 }
 
-// Find follows a path of field names (string) and list indexes (int), and returns
-// the last Node on it that exists.
-func (n *Node) Find(path []any) *Node {
+// Find follows a path of field names and list indexes, and returns the last Node on it that exists.
+func (n *Node) Find(path ...any) *Node {
 	for _, step := range path {
-		var next *Node
-		switch step := step.(type) {
-		case string:
-			next = n.Get(step)
-		case int:
-			if step >= 0 && step < len(n.Items) {
-				next = n.Items[step]
-			}
-		}
+		next, _ := n.Step(fmt.Sprint(step))
 		if next == nil {
 			return n
 		}
@@ -204,7 +165,7 @@ func (n *Node) Mapping() map[string]any {
 // Describe returns a description of the value for messages.
 func (n *Node) Describe() string {
 	switch {
-	case n.private():
+	case n.source.private:
 		return string(n.Kind)
 	case n.Kind == KindText:
 		return "the string " + Quote(n.Raw)
@@ -213,14 +174,6 @@ func (n *Node) Describe() string {
 	default:
 		return string(n.Kind)
 	}
-}
-
-// quoted returns a string in quotes, for messages.
-func (n *Node) quoted() string {
-	if n.private() {
-		return string(n.Kind)
-	}
-	return Quote(n.Raw)
 }
 
 // Quote quotes a string for a message, and cuts it after 60 characters.
@@ -232,19 +185,9 @@ func Quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// Digits reports whether a string has only decimal digits, and at least one.
-func Digits(text string) bool {
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return false
-		}
-	}
-	return text != ""
-}
-
 // Locate returns the position in the file of a character of a string: see object.Text.
 func (n *Node) Locate(line, column int) (fileLine, fileColumn int) {
-	if n.Kind != KindText || n.source == nil {
+	if n.Kind != KindText {
 		return n.Line, n.Column
 	}
 	return object.Text{Lines: n.source.lines, Line: n.Line, Column: n.Column, Style: n.style, Value: n.Raw}.Locate(line, column)

@@ -24,8 +24,8 @@ type Problem struct {
 // maxDocuments is the largest number of documents in a file.
 const maxDocuments = 10_000
 
-// Parse returns the documents of a file, without empty ones. If a document is malformed, Parse returns those
-// before it and the Problem. It never panics. A file whose name ends with .json is JSON, which is YAML except
+// Parse returns the documents of a file, without empty ones. With Problems, they are of use only to see what the file
+// is meant to be. It never panics. A file whose name ends with .json is JSON, which is YAML except
 // for tabs and characters that are escaped as two surrogates; these are refused.
 func Parse(name string, content []byte) ([]*Node, []Problem) {
 	return (&builder{source: &source{name: name}}).parse(content)
@@ -41,21 +41,12 @@ func ParsePrivate(name string, content []byte) ([]*Node, []Problem) {
 	return (&builder{source: &source{name: name, private: true}}).parse(content)
 }
 
-// parse refuses a file with too many documents before it parses it, because such a file can be large.
 func (b *builder) parse(content []byte) ([]*Node, []Problem) {
-	line, separators := 0, 0
-	for text := range bytes.Lines(content) {
-		line++
-		if !bytes.HasPrefix(text, []byte("---")) {
-			continue
-		}
-		if separators++; separators > maxDocuments {
-			b.refuse(line, 1, fmt.Sprintf("a file of more than %d documents", maxDocuments), "split it, or check the path")
-			return nil, b.problems
-		}
+	text := strings.ReplaceAll(string(bytes.TrimPrefix(content, []byte("\ufeff"))), "\r\n", "\n")
+	if strings.HasSuffix(b.name, ".json") {
+		text = strings.ReplaceAll(text, "\t", " ") // strings of JSON contain no tabs
 	}
-	text, ok := b.text(content)
-	if !ok {
+	if !b.isText(text) {
 		return nil, b.problems
 	}
 	return b.documents(text), b.problems
@@ -71,15 +62,17 @@ func (b *builder) documents(text string) (documents []*Node) {
 	}()
 	b.lines = strings.Split(text, "\n")
 	loader, err := yaml.NewLoader(strings.NewReader(text))
-	for err == nil {
+	for count := 0; err == nil; count++ {
 		var document yaml.Node
 		if err = loader.Load(&document); err != nil {
 			break
 		}
+		if count == maxDocuments {
+			b.fail(&document, fmt.Sprintf("a file of more than %d documents", maxDocuments), "split it, or check the path")
+			return nil
+		}
 		for _, root := range document.Content {
-			built := b.build(root, 0)
-			empty := built.Kind == KindNull && built.Raw == ""
-			if !empty && built.Kind != KindRefused {
+			if built := b.build(root, 0); built.Kind != KindNull || built.Raw != "" {
 				documents = append(documents, built)
 			}
 		}
@@ -122,40 +115,23 @@ func (b *builder) syntaxError(err error) {
 	b.malformed(min(mark.Line, len(b.lines)), mark.Column, message)
 }
 
-// controlHint returns what to do about a control character. A NUL is in no text that Kubernetes
-// accepts, and in every file in UTF-16.
-func controlHint(r rune) string {
-	if r == 0 {
-		return "remove it, or save the file as UTF-8"
-	}
-	return fmt.Sprintf(`write it as an escape in double quotes, "\u%04X"`, r)
-}
-
-// text returns the content of a file as the parsers need it: without a byte order
-// mark and with \n as line end. Lines and columns do not change.
-func (b *builder) text(content []byte) (string, bool) {
-	content = bytes.TrimPrefix(content, []byte("\ufeff"))
-	line, column := 1, 1
-	for i := 0; i < len(content); {
-		r, size := utf8.DecodeRune(content[i:])
-		if r == utf8.RuneError && size == 1 {
-			b.refuse(line, column, fmt.Sprintf("the byte %#02x is not UTF-8; expected a file in UTF-8", content[i]), "save the file as UTF-8")
-			return "", false
+// isText reports whether a text is UTF-8 without control characters, and a Problem if not.
+func (b *builder) isText(text string) bool {
+	for i, r := range text {
+		message, hint := "", "save the file as UTF-8"
+		switch _, size := utf8.DecodeRuneInString(text[i:]); {
+		case r == utf8.RuneError && size == 1:
+			message = fmt.Sprintf("the byte %#02x is not UTF-8; expected a file in UTF-8", text[i])
+		case isControl(r):
+			message, hint = fmt.Sprintf("the control character U+%04X; expected text", r), "write it as an escape in double quotes, or save the file as UTF-8"
+		default:
+			continue
 		}
-		if isControl(r) && (r != '\r' || !bytes.HasPrefix(content[i:], []byte("\r\n"))) {
-			b.refuse(line, column, fmt.Sprintf("the control character U+%04X; expected text", r), controlHint(r))
-			return "", false
-		}
-		i, column = i+size, column+1
-		if r == '\n' {
-			line, column = line+1, 1
-		}
+		before := text[:i]
+		b.refuse(strings.Count(before, "\n")+1, utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])+1, message, hint)
+		return false
 	}
-	text := strings.ReplaceAll(string(content), "\r\n", "\n")
-	if strings.HasSuffix(b.name, ".json") {
-		text = strings.ReplaceAll(text, "\t", " ") // strings of JSON contain no tabs
-	}
-	return text, true
+	return true
 }
 
 // isControl reports whether a file must not contain a character unescaped. Some

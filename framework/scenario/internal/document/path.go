@@ -5,42 +5,28 @@ import (
 	"strings"
 )
 
-// Path is the path to a value in a document, "spec.when[0].then". Nil is the document.
-type Path struct {
-	parent *Path
-	name   string
-	index  int // of an item, if name is empty
-}
-
-// Root returns the path of a field of the document, or of a file with that name.
-func Root(name string) *Path { return (*Path)(nil).Field(name) }
+// Path is the path to a value in a document, "spec.when[0].then". The empty one is that of the document.
+type Path string
 
 // Field returns the path of a field of a map.
-func (p *Path) Field(name string) *Path { return &Path{parent: p, name: name} }
-
-// Item returns the path of an item of a list.
-func (p *Path) Item(index int) *Path { return &Path{parent: p, index: index} }
-
-// Name returns the name of a field, and "" for the document or an item of a list.
-func (p *Path) Name() string {
-	if p == nil {
-		return ""
+func (p Path) Field(name string) Path {
+	switch {
+	case p == "":
+		return Path(name)
+	case strings.ContainsAny(name, "./ "):
+		return Path(fmt.Sprintf("%s[%q]", string(p), name))
+	default:
+		return p + "." + Path(name)
 	}
-	return p.name
 }
 
+// Item returns the path of an item of a list.
+func (p Path) Item(index int) Path { return Path(fmt.Sprintf("%s[%d]", string(p), index)) }
+
 // String returns the path, or "the document".
-func (p *Path) String() string {
-	switch {
-	case p == nil:
+func (p Path) String() string {
+	if p == "" {
 		return "the document"
-	case p.name == "":
-		return fmt.Sprintf("%s[%d]", p.parent, p.index)
-	case p.parent == nil:
-		return p.name
-	case strings.ContainsAny(p.name, "./ "):
-		return fmt.Sprintf("%s[%q]", p.parent, p.name)
-	default:
-		return p.parent.String() + "." + p.name
 	}
+	return string(p)
 }

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -27,43 +26,23 @@ func (b *builder) scalar(from *yaml.Node) *Node {
 		scalar.Kind, scalar.Value = KindBool, false
 		return scalar
 	}
+	var err error
 	switch {
 	case isInteger.MatchString(raw):
-		number, err := strconv.ParseInt(raw, 10, 64)
-		if err != nil {
-			b.fail(from, fmt.Sprintf("the integer%s is too large; expected at most 64 bits", b.named(raw)), "write it in quotes if it is a string")
-		}
-		scalar.Kind, scalar.Value = KindInteger, number
+		scalar.Kind = KindInteger
+		scalar.Value, err = strconv.ParseInt(raw, 10, 64)
 	case isDecimal.MatchString(raw):
-		number, err := strconv.ParseFloat(raw, 64)
-		if err != nil {
-			b.fail(from, fmt.Sprintf("the number%s is too large; expected one of 64 bits", b.named(raw)), "write it in quotes if it is a string")
-		}
-		scalar.Kind, scalar.Value = KindNumber, number
+		scalar.Kind = KindNumber
+		scalar.Value, err = strconv.ParseFloat(raw, 64)
 	case isOdd.MatchString(strings.ReplaceAll(raw, "_", "")):
-		b.fail(from, fmt.Sprintf("%s without quotes is a string for some YAML parsers and a number for others; expected a plain decimal number or a string in quotes", b.show(raw)),
-			b.writeQuoted(raw)+", or the number in decimal digits")
+		b.fail(from, "a value that is a string for some YAML parsers and a number for others; expected a plain decimal number or a string in quotes", "put it in quotes, or write the number in decimal digits")
 	case isAmbiguous.MatchString(raw):
-		b.fail(from, fmt.Sprintf("%s without quotes is a string for some YAML parsers and a boolean for others; expected true, false or a string in quotes", b.show(raw)),
-			b.writeQuoted(raw))
+		b.fail(from, "a value that is a string for some YAML parsers and a boolean for others; expected true, false or a string in quotes", "put it in quotes")
+	}
+	if err != nil {
+		b.fail(from, "the number is too large; expected one of 64 bits", "write it in quotes if it is a string")
 	}
 	return scalar
-}
-
-// named returns a number for a message, after a space, or "".
-func (b *builder) named(raw string) string {
-	if b.private {
-		return ""
-	}
-	return " " + Quote(raw)
-}
-
-// writeQuoted returns the hint to put a string in quotes.
-func (b *builder) writeQuoted(raw string) string {
-	if b.private {
-		return "put the text in quotes"
-	}
-	return fmt.Sprintf("write %q for the text", raw)
 }
 
 var (

@@ -21,22 +21,13 @@ const MaxProblems = 100
 type Schema struct {
 	compiler *jsonschema.Compiler
 	root     *jsonschema.Schema
-	// forms describe the patterns of strings.
-	forms map[string]Form
 	// lock protects compiler.
 	lock sync.Mutex
 }
 
-// Form describes a pattern of strings.
-type Form struct {
-	// Expected says what was expected.
-	Expected string
-	// Hint says what to write instead of a string. Nil has no hint.
-	Hint func(wrong string) string
-}
-
-// NewSchema compiles a JSON Schema. Forms describe its patterns.
-func NewSchema(text []byte, forms map[string]Form) (*Schema, error) {
+// NewSchema compiles a JSON Schema. The comment of a part goes on after "x is wrong; expected", for a
+// pattern, or after "x", for "not" and false: "what is wrong; what was expected; what to do".
+func NewSchema(text []byte) (*Schema, error) {
 	decoded, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("read the JSON Schema: %w", err)
@@ -50,17 +41,16 @@ func NewSchema(text []byte, forms map[string]Form) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the JSON Schema: %w", err)
 	}
-	return &Schema{compiler: compiler, root: root, forms: forms}, nil
+	return &Schema{compiler: compiler, root: root}, nil
 }
 
-// Check returns what is wrong with a document. It marks the values that are wrong: see Node.Valid and
-// Node.Refused.
+// Check returns what is wrong with a document.
 func (s *Schema) Check(document *Node) []Problem {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(s.root.Validate(document.Plain()), &invalid) {
 		return nil
 	}
-	c := &invalidDocument{Schema: s, document: document, misspelt: map[*Node]bool{}}
+	c := &invalidDocument{Schema: s, document: document, misspelt: map[Path]bool{}, wrong: map[*Node]bool{}}
 	c.findUnknown(invalid)
 	c.report(invalid)
 	return c.problems
@@ -70,8 +60,10 @@ func (s *Schema) Check(document *Node) []Problem {
 type invalidDocument struct {
 	*Schema
 	document *Node
-	// misspelt are the maps with unknown fields: such a field is probably the one that is missing.
-	misspelt map[*Node]bool
+	// misspelt are the maps with unknown fields: such a field is probably the one that is missing. Wrong are values of a wrong
+	// kind, of which nothing else is reported.
+	misspelt map[Path]bool
+	wrong    map[*Node]bool
 	problems []Problem
 }
 
@@ -79,26 +71,24 @@ func (c *invalidDocument) fail(n *Node, message, hint string) {
 	c.problems = append(c.problems, Problem{n, message, hint})
 }
 
-// at returns the value that an error is about, and its path. It marks all values on the way as invalid.
-func (c *invalidDocument) at(location []string) (n *Node, where *Path) {
-	n = c.document
-	for _, step := range location {
-		n.invalid = true
-		if n.Kind == KindList {
-			index, _ := strconv.Atoi(step)
-			n, where = n.Items[index], where.Item(index)
+// at returns the value that an error is about, where it begins, and its path.
+func (c *invalidDocument) at(e *jsonschema.ValidationError) (n, begin *Node, where Path) {
+	n, begin = c.document, c.document
+	for _, step := range e.InstanceLocation {
+		if index, err := strconv.Atoi(step); err == nil && n.Kind == KindList {
+			where = where.Item(index)
 		} else {
-			n, where = n.Get(step), where.Field(step)
+			where = where.Field(step)
 		}
+		n, begin = n.Step(step)
 	}
-	n.invalid = true
-	return n, where
+	return n, begin, where
 }
 
 func (c *invalidDocument) findUnknown(e *jsonschema.ValidationError) {
 	if _, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
-		n, _ := c.at(e.InstanceLocation)
-		c.misspelt[n] = true
+		_, _, where := c.at(e)
+		c.misspelt[where] = true
 	}
 	for _, cause := range e.Causes {
 		c.findUnknown(cause)
@@ -107,18 +97,19 @@ func (c *invalidDocument) findUnknown(e *jsonschema.ValidationError) {
 
 // report reports an error of the schema.
 func (c *invalidDocument) report(e *jsonschema.ValidationError) {
-	n, where := c.at(e.InstanceLocation)
-	if n.Refused() {
+	n, begin, where := c.at(e)
+	if c.wrong[n] {
 		return
 	}
+	is := fmt.Sprintf("%s is %s; expected ", where, n.Describe())
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
-		if pattern := c.schema(e.SchemaURL).Pattern; pattern != nil && n.Value != nil && !pattern.MatchString(n.Raw) {
-			n.wrong = true
-			c.badForm(pattern.String(), n, where) // quotes alone would not help
+		if form := c.schema(e.SchemaURL); form.Pattern != nil && n.Value != nil && !form.Pattern.MatchString(n.Raw) {
+			c.wrong[n] = true
+			c.fail(n, is+form.Comment, "") // quotes alone would not help
 			return
 		}
-		c.wrongKind(n, where, k.Want)
+		c.wrongKind(n, is, k.Want)
 	case *kind.AdditionalProperties:
 		c.unknownFields(e.SchemaURL, n, where)
 	case *kind.Required:
@@ -126,30 +117,29 @@ func (c *invalidDocument) report(e *jsonschema.ValidationError) {
 	case *kind.OneOf:
 		c.oneOf(e, k, n, where)
 	case *kind.AnyOf:
-		c.anyOf(e, n, where)
+		c.anyOf(e, n, is)
 	case *kind.Const:
-		c.notIn([]any{k.Want}, n, where)
+		c.notIn([]any{k.Want}, n, is, e.InstanceLocation)
 	case *kind.Enum:
-		c.notIn(k.Want, n, where)
+		c.notIn(k.Want, n, is, e.InstanceLocation)
 	case *kind.Pattern:
-		c.badForm(k.Want, n, where)
+		c.fail(n, is+c.schema(e.SchemaURL).Comment, "")
 	case *kind.MinItems, *kind.MinProperties, *kind.MinLength:
 		c.fail(n, fmt.Sprintf("%s is empty; expected a value", where), "remove it, or say what is expected")
 	case *kind.Minimum:
-		c.fail(n, fmt.Sprintf("%s is %s; expected at least %s", where, n.Describe(), k.Want.RatString()), "")
+		c.fail(n, is+"at least "+k.Want.RatString(), "")
 	case *kind.Maximum:
-		c.fail(n, fmt.Sprintf("%s is %s; expected at most %s", where, n.Describe(), k.Want.RatString()), "")
+		c.fail(n, is+"at most "+k.Want.RatString(), "")
 	case *kind.Not:
-		c.comment(n, where.String(), c.schema(e.SchemaURL).Comment)
+		c.fail(n, fmt.Sprintf("%s %s", where, c.schema(e.SchemaURL).Comment), "")
 	case *kind.FalseSchema:
-		holder, _ := c.at(e.InstanceLocation[:len(e.InstanceLocation)-1])
 		of := max(strings.LastIndex(e.SchemaURL, "/properties/"), strings.LastIndex(e.SchemaURL, "/patternProperties/"))
-		c.comment(holder.key(where.Name()), where.String(), c.schema(e.SchemaURL[:of]).Comment)
+		c.fail(begin, fmt.Sprintf("%s %s", where, c.schema(e.SchemaURL[:of]).Comment), "")
 	case *kind.DependentRequired:
 		c.fail(n.Get(k.Prop), fmt.Sprintf("%s has %s without %s; expected both", where, k.Prop, strings.Join(k.Missing, " and ")), "")
 	default:
 		if len(e.Causes) == 0 {
-			c.fail(n, fmt.Sprintf("%s is %s; expected a value that the JSON Schema allows (%s)", where, n.Describe(), strings.Join(k.KeywordPath(), "/")), "")
+			c.fail(n, fmt.Sprintf("%sa value that the JSON Schema allows (%s)", is, strings.Join(k.KeywordPath(), "/")), "")
 		}
 		for _, cause := range e.Causes {
 			c.report(cause)
@@ -157,35 +147,9 @@ func (c *invalidDocument) report(e *jsonschema.ValidationError) {
 	}
 }
 
-// comment reports a value with the comment of a schema: "what is wrong; what was expected; what to do".
-func (c *invalidDocument) comment(n *Node, what, comment string) {
-	wrong, rest, _ := strings.Cut(comment, "; ")
-	expected, hint, _ := strings.Cut(rest, "; ")
-	c.fail(n, fmt.Sprintf("%s %s; %s", what, wrong, expected), hint)
-}
-
-func (c *invalidDocument) form(pattern string) Form {
-	form := c.forms[pattern]
-	if form.Expected == "" {
-		form.Expected = "a string that matches " + pattern
-	}
-	if form.Hint == nil {
-		form.Hint = func(string) string { return "" }
-	}
-	return form
-}
-
-func (c *invalidDocument) badForm(pattern string, n *Node, where *Path) {
-	form, value := c.form(pattern), n.Describe()
-	if n.Kind == KindText {
-		value = n.quoted()
-	}
-	c.fail(n, fmt.Sprintf("%s is %s; expected %s", where, value, form.Expected), form.Hint(n.Raw))
-}
-
 // wrongKind reports a value that is of none of some JSON types.
-func (c *invalidDocument) wrongKind(n *Node, where *Path, types []string) {
-	n.wrong = true
+func (c *invalidDocument) wrongKind(n *Node, is string, types []string) {
+	c.wrong[n] = true
 	var expected []string
 	for _, one := range types {
 		if name := string(kindOf(one)); !slices.Contains(expected, name) {
@@ -196,15 +160,13 @@ func (c *invalidDocument) wrongKind(n *Node, where *Path, types []string) {
 	switch {
 	case n.Kind == KindNull:
 		hint = "give it a value or remove the field"
-	case len(expected) > 1 || n.private():
+	case len(expected) > 1:
 	case first == KindText && n.Value != nil:
 		hint = fmt.Sprintf("put it in quotes: %q", n.Raw)
-	case first == KindList && n.Value != nil:
-		hint = fmt.Sprintf("write [%s]", n.Raw)
-	case n.Kind == KindText && (first == KindBool || first == KindInteger) && (n.Raw == "true" || n.Raw == "false" || Digits(n.Raw)):
+	case n.Kind == KindText && (first == KindBool || first == KindInteger):
 		hint = "write it without quotes"
 	}
-	c.fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.Describe(), strings.Join(expected, " or ")), hint)
+	c.fail(n, is+strings.Join(expected, " or "), hint)
 }
 
 // kindOf returns the Kind of a JSON type.
@@ -214,21 +176,25 @@ func kindOf(jsonType string) Kind {
 }
 
 // notIn reports a value that is none of some values.
-func (c *invalidDocument) notIn(values []any, n *Node, where *Path) {
-	allowed := make([]string, len(values))
-	for i, value := range values {
-		allowed[i] = fmt.Sprint(value)
-	}
-	name := where.Name()
-	if name == "" || n.Kind != KindText {
-		c.fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.Describe(), oneOf(allowed)), "")
+func (c *invalidDocument) notIn(values []any, n *Node, is string, location []string) {
+	allowed := texts(values)
+	if len(location) == 0 || n.Kind != KindText {
+		c.fail(n, is+oneOf(allowed), "")
 		return
 	}
 	hint := DidYouMean(n.Raw, allowed)
 	if len(allowed) == 1 && hint == "" {
 		hint = fmt.Sprintf("write %q", allowed[0])
 	}
-	c.fail(n, fmt.Sprintf("unknown %s %s; expected %s", name, n.quoted(), oneOf(allowed)), hint)
+	c.fail(n, fmt.Sprintf("unknown %s %s; expected %s", location[len(location)-1], Quote(n.Raw), oneOf(allowed)), hint)
+}
+
+func texts(values []any) []string {
+	var out []string
+	for _, value := range values {
+		out = append(out, fmt.Sprint(value))
+	}
+	return out
 }
 
 func oneOf(names []string) string {
@@ -239,8 +205,8 @@ func oneOf(names []string) string {
 }
 
 // missing reports fields that a map must have.
-func (c *invalidDocument) missing(n *Node, where *Path, names []string) {
-	if c.misspelt[n] {
+func (c *invalidDocument) missing(n *Node, where Path, names []string) {
+	if c.misspelt[where] {
 		return
 	}
 	for _, name := range names {
@@ -249,7 +215,7 @@ func (c *invalidDocument) missing(n *Node, where *Path, names []string) {
 }
 
 // oneOf reports a value that matches none of several schemas, or two.
-func (c *invalidDocument) oneOf(e *jsonschema.ValidationError, k *kind.OneOf, n *Node, where *Path) {
+func (c *invalidDocument) oneOf(e *jsonschema.ValidationError, k *kind.OneOf, n *Node, where Path) {
 	var alternatives, types []string
 	var fits []*jsonschema.ValidationError
 	for _, branch := range e.Causes {
@@ -264,17 +230,21 @@ func (c *invalidDocument) oneOf(e *jsonschema.ValidationError, k *kind.OneOf, n 
 		}
 		fits = append(fits, branch)
 	}
-	exclusive := len(k.Subschemas) > 0
+	var present []string
+	for _, match := range k.Subschemas {
+		present = append(present, c.schema(e.SchemaURL).OneOf[match].Required...)
+	}
+	exclusive := len(present) > 0
 	switch {
-	case (exclusive || len(alternatives) > 1) && c.misspelt[n]:
+	case (exclusive || len(alternatives) > 1) && c.misspelt[where]:
 	case exclusive:
-		c.fail(n, fmt.Sprintf("%s has %s; expected only one of them", where, strings.Join(c.present(e.SchemaURL, n), " and ")), "remove one, or write one entry for each")
+		c.fail(n, fmt.Sprintf("%s has %s; expected only one of them", where, strings.Join(present, " and ")), "remove one, or write one entry for each")
 	case len(alternatives) > 1:
 		c.fail(n, fmt.Sprintf("%s has none of %s; expected one", where, strings.Join(alternatives, ", ")), "")
 	case len(fits) > 0:
 		c.report(fits[0])
 	default:
-		c.wrongKind(n, where, types)
+		c.wrongKind(n, fmt.Sprintf("%s is %s; expected ", where, n.Describe()), types)
 	}
 }
 
@@ -289,45 +259,29 @@ func innermost(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	return e
 }
 
-// present returns the fields of a map that exclude each other.
-func (c *invalidDocument) present(url string, n *Node) []string {
-	var names []string
-	for _, branch := range c.schema(url).OneOf {
-		for _, name := range branch.Required {
-			if n.Has(name) {
-				names = append(names, Quote(name))
-			}
-		}
-	}
-	return names
-}
-
 // anyOf reports a string that is no value of a list and has not one of some forms.
-func (c *invalidDocument) anyOf(e *jsonschema.ValidationError, n *Node, where *Path) {
+func (c *invalidDocument) anyOf(e *jsonschema.ValidationError, n *Node, is string) {
 	var expected, allowed []string
 	for _, branch := range e.Causes {
 		switch k := branch.ErrorKind.(type) {
 		case *kind.Enum:
-			for _, value := range k.Want {
-				allowed = append(allowed, fmt.Sprint(value))
-			}
+			allowed = texts(k.Want)
 			expected = append(expected, oneOf(allowed))
 		case *kind.Pattern:
-			expected = append(expected, c.form(k.Want).Expected)
+			expected = append(expected, c.schema(branch.SchemaURL).Comment)
 		}
 	}
-	c.fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.quoted(), strings.Join(expected, ", or ")), DidYouMean(n.Raw, allowed))
+	c.fail(n, is+strings.Join(expected, ", or "), DidYouMean(n.Raw, allowed))
 }
 
 // unknownFields reports the fields of a map that its schema does not have.
-func (c *invalidDocument) unknownFields(url string, n *Node, where *Path) {
+func (c *invalidDocument) unknownFields(url string, n *Node, where Path) {
 	schema := c.schema(url)
 	names := slices.Sorted(maps.Keys(schema.Properties))
 	for _, field := range n.Fields {
 		if schema.Properties[field.Name] != nil {
 			continue
 		}
-		field.Key.invalid = true
 		if len(c.problems) > MaxProblems {
 			c.fail(field.Key, "", "") // it is only counted
 			continue

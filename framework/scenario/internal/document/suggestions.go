@@ -1,7 +1,7 @@
 package document
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/internal/suggest"
@@ -16,16 +16,8 @@ func DidYouMean(name string, candidates []string) string {
 // SuggestOrList returns DidYouMean, or a list of the candidates if none is similar,
 // or none if there are no candidates.
 func SuggestOrList(name string, candidates []string, none string) string {
-	if hint := DidYouMean(name, candidates); hint != "" {
-		return hint
+	if hint := DidYouMean(name, candidates); hint != "" || len(candidates) == 0 {
+		return cmp.Or(hint, none)
 	}
-	const few = 12
-	switch {
-	case len(candidates) == 0:
-		return none
-	case len(candidates) > few:
-		return fmt.Sprintf("available: %s and %d more", strings.Join(candidates[:few], ", "), len(candidates)-few)
-	default:
-		return "available: " + strings.Join(candidates, ", ")
-	}
+	return "available: " + strings.Join(candidates, ", ")
 }
