@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -16,7 +15,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -482,7 +480,7 @@ func (a account) mayLookForController(t *testing.T) {
 }
 
 // With transport service, its role and that of the engine are enough for scenarios about
-// ConfigMaps; without any rule of it nothing is created.
+// ConfigMaps.
 func serviceRights(t *testing.T, admin *rest.Config, name string) {
 	made := applyAs(t, admin, "service-only", "scenarios", "as-administrator")
 	few, err := engine.Select(catalogue(t), []string{"warning.*", "response.*"}, engine.Filter{})
@@ -503,43 +501,7 @@ func serviceRights(t *testing.T, admin *rest.Config, name string) {
 	r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from})
 	wantAllPass(t, r, err)
 	t.Logf("%d scenarios with transport service", len(r.Outcomes))
-	for _, role := range decoded[rbacv1.ClusterRole](t, made.objects["ClusterRole"]) {
-		if role.Name != made.name+"-transport-service" {
-			continue
-		}
-		for i, rule := range role.Rules {
-			less := role.DeepCopy()
-			less.Rules = append(less.Rules[:i:i], less.Rules[i+1:]...)
-			update(t, made.client, less)
-			want := rule.Verbs[0] + " " + rule.Resources[0]
-			if err := made.awaitDenied(t, rule); err != nil {
-				t.Error(err)
-			}
-			if _, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from}); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("without the rule %v: %v; want %q in it", rule, err, want)
-			}
-			update(t, made.client, role)
-		}
-	}
 	wantNothingLeft(t, admin)
-}
-
-// awaitDenied waits until the API server acts on the removal of a rule.
-func (a account) awaitDenied(t *testing.T, rule rbacv1.PolicyRule) error {
-	t.Helper()
-	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		review, err := a.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: "system:serviceaccount:admissiontest:" + a.name,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Namespace: "any",
-			},
-		}}, metav1.CreateOptions{})
-		if err != nil || !review.Status.Allowed {
-			return err
-		}
-	}
-	return fmt.Errorf("the rule %v is not gone after %s", rule, patience)
 }
 
 // update replaces a role.

@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,14 +18,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
-
-// The end of etcd or kube-apiserver ends the run, with the reason. No
-// scenario fails because of it.
-func TestServerEnds(t *testing.T) {
-	for _, program := range []string{"etcd", "kube-apiserver"} {
-		t.Run(program, func(t *testing.T) { runUntilKilled(t, program) })
-	}
-}
 
 // The end of an API server of others is no event. The run ends when no good answer arrived for some time, also
 // if the server or its storage hangs.
@@ -81,34 +71,6 @@ func shortFolder(t *testing.T) string {
 
 // endPatience is much longer than a run takes to end, and shorter than a server may take to restart.
 const endPatience = 10 * time.Second
-
-// runUntilKilled runs the catalogue, and kills a program of its server when a scenario passes.
-func runUntilKilled(t *testing.T, program string) {
-	t.Helper()
-	t.Setenv("TMPDIR", shortFolder(t))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var late *time.Timer
-	kill := sync.OnceFunc(func() {
-		late = time.AfterFunc(endPatience, cancel)
-		if err := signalServer(os.TempDir(), program, syscall.SIGKILL); err != nil {
-			t.Error(err)
-			cancel()
-		}
-	})
-	out, err := engine.Run(ctx, engine.Options{Scenarios: catalogue(t), Provider: providers.NewEnvtest(providers.EnvtestOptions{}), Progress: onPass(kill)})
-	if late != nil {
-		late.Stop()
-	}
-	if ctx.Err() != nil || !errors.Is(err, target.ErrGone) || !strings.Contains(err.Error(), program+" ended by itself (signal: killed)\nthe last lines that it printed:\n  ") {
-		t.Fatalf("the run ended with %v (%v); want the end of %s within %s", err, ctx.Err(), program, endPatience)
-	}
-	for _, outcome := range out.Outcomes {
-		if outcome.Verdict == framework.Fail || outcome.Verdict == framework.Errored && !outcome.NotReached {
-			t.Errorf("%s: %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
-		}
-	}
-}
 
 // signalServer sends a signal to the program of the only server whose files are below a folder.
 func signalServer(folder, program string, signal syscall.Signal) error {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -25,41 +24,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
-
-// faultPercent is the share of requests that faultyProxy does not answer as the API server
-// does.
-const faultPercent = 1
-
-// faultyProxy returns a configuration of a proxy in front of an API server. For one of a
-// hundred requests it answers 429, 503 or 504, closes the connection before or after the
-// API server handled the request, or waits. It counts these faults.
-func faultyProxy(t *testing.T, admin *rest.Config, faults *atomic.Int64) *rest.Config {
-	t.Helper()
-	proxy := proxyTo(t, admin)
-	return answering(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if rand.IntN(100) >= faultPercent || r.Header.Get("Upgrade") != "" {
-			proxy.ServeHTTP(w, r)
-			return
-		}
-		faults.Add(1)
-		switch rand.IntN(6) {
-		case 0:
-			refuse(w, http.StatusTooManyRequests)
-		case 1:
-			refuse(w, http.StatusServiceUnavailable)
-		case 2:
-			refuse(w, http.StatusGatewayTimeout)
-		case 3:
-			panic(http.ErrAbortHandler)
-		case 4: // the API server handles the request, and its response is lost
-			proxy.ServeHTTP(httptest.NewRecorder(), r)
-			panic(http.ErrAbortHandler)
-		default:
-			time.Sleep(200 * time.Millisecond) //nolint:forbidigo // the fault
-			proxy.ServeHTTP(w, r)
-		}
-	}))
-}
 
 // answering serves a handler instead of an API server and returns its configuration.
 func answering(t *testing.T, handler http.Handler) *rest.Config {
@@ -107,20 +71,6 @@ func refuse(w http.ResponseWriter, code int32) {
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Message: message, Reason: reason,
 	})
-}
-
-// What happens between us and the API server is no verdict about the API server.
-func TestFaultsOnTheWay(t *testing.T) {
-	admin := testserver.Own(t)
-	want, _ := runCatalogue(t, admin)
-	var faults atomic.Int64
-	got, _ := runCatalogue(t, faultyProxy(t, admin, &faults))
-	inconclusive := wantSameOrInconclusive(t, want, got)
-	if faults.Load() < 10 {
-		t.Errorf("%d faults, want some dozens", faults.Load())
-	}
-	t.Logf("%d faults, %d of %d scenarios inconclusive", faults.Load(), inconclusive, len(want))
-	wantNothingLeft(t, admin)
 }
 
 // runCatalogue returns the verdicts, and how often scenarios were repeated.

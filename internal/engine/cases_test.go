@@ -238,7 +238,7 @@ func TestForeignRefusals(t *testing.T) {
 				t.Errorf("got %s, exit code %d", out.Summary, out.ExitCode(false))
 			}
 			for _, outcome := range out.Outcomes {
-				want := `refused because of an error of webhook "theirs.example.com", which this run did not install`
+				want := `refused by webhook "theirs.example.com", which this run did not install`
 				if outcome.Verdict == framework.Inconclusive && outcome.Reason != want {
 					t.Errorf("%s: got %s", outcome.Name, outcome.Reason)
 				}

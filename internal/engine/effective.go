@@ -17,9 +17,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// giveUpAfter is how often a kind is waited for that is not effective in time, before its scenarios are not run any more.
-const giveUpAfter = 2
-
 // otherKinds stands for everything but admissionKinds: an API server can learn of the labels of namespaces late.
 const otherKinds = ""
 
@@ -35,22 +32,9 @@ func admissionKinds(manifests []map[string]any) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-// ofKind returns the manifests of one of admissionKinds, or of otherKinds.
-func ofKind(manifests []map[string]any, kind string) []map[string]any {
-	return slices.DeleteFunc(slices.Clone(manifests), func(manifest map[string]any) bool {
-		return strings.Join(admissionKinds([]map[string]any{manifest}), "") != kind
-	})
-}
-
-// ineffective is a kind of configuration that was not effective in time: how often, and the last error.
-type ineffective struct {
-	times int
-	err   error
-}
-
 // waitUntilEffective waits until the API server acts on what the scenarios installed: for each kind by itself, so that one
-// that is never effective costs only the scenarios that install it. It returns the scenarios on whose objects the API
-// server acts, and an error if nothing can be observed on it.
+// that is never effective costs only the scenarios that install it: these are inconclusive. It returns the other
+// scenarios, and an error if nothing can be observed on the API server.
 func (r *groupRun) waitUntilEffective(ctx context.Context, squad []*execution.Setup) ([]*execution.Setup, error) {
 	squad = r.withoutIneffective(squad, nil)
 	since, manifests := r.now(), given(squad)
@@ -58,13 +42,16 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, squad []*execution.Se
 	errs := make([]error, len(kinds))
 	var waits sync.WaitGroup
 	for i, kind := range kinds {
-		waits.Go(func() { errs[i] = r.target.WaitUntilEffective(ctx, ofKind(manifests, kind)) })
+		ofKind := slices.DeleteFunc(slices.Clone(manifests), func(manifest map[string]any) bool {
+			return strings.Join(admissionKinds([]map[string]any{manifest}), "") != kind
+		})
+		waits.Go(func() { errs[i] = r.target.WaitUntilEffective(ctx, ofKind) })
 	}
 	waits.Wait()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	failed := map[string]string{} // the causes, by kind
+	again := map[string]string{} // the causes, by kind
 	for i, err := range errs {
 		if err == nil {
 			continue
@@ -76,44 +63,42 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, squad []*execution.Se
 			return nil, err
 		}
 		cause := r.saysNothing(report.Outcome{Verdict: framework.Errored}, expect.InfrastructureError(err), since)
-		if cause == "" && !errors.Is(err, framework.ErrTimeout) {
+		switch {
+		case cause != "":
+			again[kinds[i]] = cause
+		case errors.Is(err, framework.ErrTimeout):
+			r.mu.Lock()
+			r.ineffective[kinds[i]] = err
+			r.mu.Unlock()
+		default:
 			for _, c := range casesOf(squad) {
 				r.finish(c.Scenario, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 			}
 			return nil, err
 		}
-		if cause == "" {
-			r.mu.Lock()
-			r.ineffective[kinds[i]] = ineffective{r.ineffective[kinds[i]].times + 1, err}
-			r.mu.Unlock()
-			cause = err.Error()
-		}
-		failed[kinds[i]] = cause
 	}
-	return r.withoutIneffective(squad, failed), nil
+	return r.withoutIneffective(squad, again), nil
 }
 
-// withoutIneffective returns the scenarios without those that install a kind that was not effective in time. They are
-// inconclusive if that happened too often, and else repeated if one of causes is about the kind.
-func (r *groupRun) withoutIneffective(squad []*execution.Setup, causes map[string]string) []*execution.Setup {
+// withoutIneffective returns the scenarios without those that install a kind that was not effective in time, which are
+// inconclusive, and without those that are repeated: the causes are by kind.
+func (r *groupRun) withoutIneffective(squad []*execution.Setup, again map[string]string) []*execution.Setup {
 	return slices.DeleteFunc(slices.Clone(squad), func(s *execution.Setup) bool {
 		for _, kind := range append(admissionKinds(s.Installed()), otherKinds) {
 			r.mu.Lock()
-			known := r.ineffective[kind]
+			err := r.ineffective[kind]
 			r.mu.Unlock()
-			cause, failed := causes[kind]
-			if !failed && known.times < giveUpAfter {
-				continue
-			}
-			reason := fmt.Sprintf("the API server did not use any %s in time, %d times, so it was not tried again; --patience makes the run wait longer: %v", cmp.Or(kind, "change"), known.times, known.err)
 			for _, c := range s.Cases {
-				if known.times < giveUpAfter {
-					r.again(c, cause, nil)
-				} else {
-					r.finish(c.Scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: reason})
+				switch {
+				case err != nil:
+					r.finish(c.Scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: fmt.Sprintf("the API server did not use any %s in time; --patience makes the run wait longer: %v", cmp.Or(kind, "change"), err)})
+				case again[kind] != "":
+					r.again(c, again[kind], nil)
 				}
 			}
-			return true
+			if err != nil || again[kind] != "" {
+				return true
+			}
 		}
 		return false
 	})
@@ -126,6 +111,6 @@ func (r *groupRun) waitUntilRemoved(ctx context.Context, of []map[string]any) er
 	return r.target.WaitUntilEffective(ctx, slices.DeleteFunc(of, func(manifest map[string]any) bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return slices.ContainsFunc(admissionKinds([]map[string]any{manifest}), func(kind string) bool { return r.ineffective[kind].times > 0 })
+		return slices.ContainsFunc(admissionKinds([]map[string]any{manifest}), func(kind string) bool { return r.ineffective[kind] != nil })
 	}))
 }

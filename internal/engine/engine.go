@@ -90,8 +90,8 @@ type run struct {
 
 	mu       sync.Mutex
 	outcomes map[string]report.Outcome
-	repeats  map[string]int // how often each scenario was repeated
-	drops    map[string]int // how often the API server closed the connection instead of answering
+	repeats  map[string]int  // how often each scenario was repeated
+	drops    map[string]bool // whether the API server closed the connection instead of answering, the last time
 	info     framework.TargetInfo
 	// enabledPlugins are the enabled plugins of the default server. Nil if they are not known.
 	enabledPlugins []string
@@ -131,7 +131,7 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	began := time.Now()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, drops: map[string]int{}, pauses: processes.WatchPauses(watching)}
+	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, drops: map[string]bool{}, cases: map[string]*execution.Case{}, notSeen: expect.Unseen{}, pauses: processes.WatchPauses(watching)}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip, lanes{install: options.Install.Objects(), foreign: options.AllowForeign}))
 	r.timing.Total = time.Since(began).Seconds()
 	if r.timing.Catalogue == 0 && r.info.Kind != "" { // no scenario ran on the default server

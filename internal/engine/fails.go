@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -55,37 +53,16 @@ func (r *run) notStarted(g group, err error) bool {
 		return false
 	}
 	outcome := report.Outcome{Verdict: framework.Errored, Reason: "the API server did not start with the flags, feature gates and files of this scenario: " + err.Error()}
-	if unknown := unknownTo(ended.Log, g.profile); unknown != "" {
-		outcome = report.Outcome{Verdict: framework.Unsupported, Reason: "the API server does not know the " + unknown + ", which the server of this scenario sets"}
+	if found := unknown.FindStringSubmatch(strings.ReplaceAll(ended.Log, `\"`, `"`)); found != nil {
+		outcome = report.Outcome{Verdict: framework.Unsupported, Reason: fmt.Sprintf("the API server does not know something that the server of this scenario sets: %s", found[0])}
 	}
 	r.finishAll(g.scenarios, outcome)
 	return true
 }
 
-// unknownTo returns which feature gate, flag or admission plugin of a profile is unknown to the API server, by the
-// log that it wrote before it ended. Empty if it ended for another reason.
-func unknownTo(log string, profile *scenario.Server) string {
-	log = strings.ReplaceAll(log, `\"`, `"`)
-	for _, gate := range slices.Sorted(maps.Keys(profile.FeatureGates)) {
-		// k8s.io/component-base/featuregate
-		if regexp.MustCompile(`unrecognized feature gate: ` + regexp.QuoteMeta(gate) + `\b`).MatchString(log) {
-			return "feature gate " + gate
-		}
-	}
-	for _, flag := range slices.Sorted(maps.Keys(profile.Flags)) {
-		// github.com/spf13/pflag
-		if regexp.MustCompile(`unknown flag: --` + regexp.QuoteMeta(flag) + `(\s|$)`).MatchString(log) {
-			return "flag --" + flag
-		}
-		for plugin := range strings.SplitSeq(profile.Flags[flag], ",") {
-			// k8s.io/kubernetes/pkg/kubeapiserver/options
-			if strings.HasSuffix(flag, "-admission-plugins") && strings.Contains(log, fmt.Sprintf("admission-plugins plugin %q is unknown", plugin)) {
-				return "admission plugin " + plugin
-			}
-		}
-	}
-	return ""
-}
+// unknown matches what an API server prints before it ends because it does not know a feature gate, a flag or an admission
+// plugin (k8s.io/component-base/featuregate, github.com/spf13/pflag, k8s.io/kubernetes/pkg/kubeapiserver/options).
+var unknown = regexp.MustCompile(`unrecognized feature gate: \S+|unknown flag: --\S+|admission-plugins plugin "[^"]+" is unknown`)
 
 // failAll notes that the scenarios of a group failed.
 func (r *run) failAll(g group, m report.Mismatch) {

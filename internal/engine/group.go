@@ -134,12 +134,7 @@ func (r *run) groups(ctx context.Context, all []group) error {
 		return err
 	}
 	if err := main.runGroup(ctx); err != nil {
-		closed := main.close(ctx, err)
-		if !errors.Is(err, errNotClean) || ctx.Err() != nil {
-			return errors.Join(err, closed)
-		}
-		main = nil
-		all = append(all, group{profile: &scenario.Server{}, alone: true, scenarios: r.notFinished(byDefault.scenarios), skip: byDefault.skip})
+		return errors.Join(err, main.close(ctx, err))
 	}
 	err = r.profiles(ctx, all)
 	if left := r.noOwnServer; len(left) > 0 && ctx.Err() == nil {
@@ -193,14 +188,14 @@ type groupRun struct {
 	left []*execution.Setup
 	// plugins is set before the first wave.
 	plugins plugins
-	// toRepeat has the scenarios whose outcome says nothing. It is guarded by run.mu.
-	toRepeat []repeated
+	// toRepeat has the names of the scenarios and cases whose outcome says nothing, and why. It is guarded by run.mu.
+	toRepeat map[string]string
 	// answers has the answers of the server to the question whether it is alive.
 	answers answers
 	// foreign is why no scenario can run on the server, or nil.
 	foreign *execution.ForeignError
-	// ineffective has the kinds of configurations that the server did not use in time. It is guarded by run.mu.
-	ineffective map[string]ineffective
+	// ineffective has the errors of kinds of configurations that the server did not use in time. It is guarded by run.mu.
+	ineffective map[string]error
 }
 
 // observesPlugins reports whether a scenario of the group expects calls of admission plugins.
@@ -211,35 +206,13 @@ func (g group) observesPlugins() bool {
 	})
 }
 
-// errNotClean means that the API server of a scenario that runs alone could not be cleaned for the next one.
-var errNotClean = errors.New("what a scenario left could not be removed")
-
-// group runs the scenarios of one server profile. If the server cannot be cleaned, another one is started for the rest.
+// group runs the scenarios of one server profile.
 func (r *run) group(ctx context.Context, g group) error {
-	for {
-		one, err := r.start(ctx, g)
-		if err != nil {
-			return err
-		}
+	one, err := r.start(ctx, g)
+	if err == nil {
 		err = one.runGroup(ctx)
-		closed := one.close(ctx, err)
-		left := r.notFinished(g.scenarios)
-		if !errors.Is(err, errNotClean) || len(scenario.Cases(left)) == len(scenario.Cases(g.scenarios)) || ctx.Err() != nil {
-			return errors.Join(err, closed)
-		}
-		r.options.Progress.Stage("starting another API server: " + report.FirstLine(err.Error()))
-		g.scenarios = left
 	}
-}
-
-// notFinished returns the scenarios and cases without an outcome.
-func (r *run) notFinished(scenarios []scenario.Scenario) []scenario.Scenario {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return scenario.Keep(scenarios, func(s scenario.Scenario) bool {
-		_, finished := r.outcomes[s.Metadata.Name]
-		return !finished
-	})
+	return errors.Join(err, one.close(ctx, err))
 }
 
 // start starts the server of a group. It returns nil if the outcomes of its scenarios are known without
@@ -274,7 +247,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &groupRun{run: r, group: g, target: started, ineffective: map[string]ineffective{}}
+	one := &groupRun{run: r, group: g, target: started, toRepeat: map[string]string{}, ineffective: map[string]error{}}
 	err = one.whileRuns(ctx, func(ctx context.Context) error { return r.install(ctx, started) })
 	if !one.refused(ctx, err, nil) && err != nil {
 		return nil, errors.Join(err, r.closeTarget(ctx, started, err))
@@ -291,11 +264,11 @@ func (r *run) endRefused(ctx context.Context, g group, err error) bool {
 		return false
 	}
 	for _, s := range scenario.Cases(g.scenarios) {
-		outcome := foreign.Outcome()
 		if reason, skipped := g.skip[s.Metadata.Name]; skipped {
-			outcome = report.Outcome{Verdict: framework.Skipped, Reason: reason}
+			r.decided(s, framework.Skipped, reason)
+		} else {
+			r.finish(s, foreign.Outcome())
 		}
-		r.finish(s, outcome)
 	}
 	return true
 }
@@ -369,17 +342,13 @@ func (r *run) decideBeforeStart(g group) group {
 	}
 	g.scenarios = scenario.Keep(g.scenarios, func(s scenario.Scenario) bool {
 		if reason, ok := g.skip[s.Metadata.Name]; ok {
-			r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
-			return false
+			return r.decided(s, framework.Skipped, reason)
 		}
-		if r.version == "" {
-			return true // not known before the start
+		reason := ""
+		if r.version != "" { // known before the start
+			reason = OtherMinor(s, r.version)
 		}
-		reason := OtherMinor(s, r.version)
-		if reason != "" {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
-		}
-		return reason == ""
+		return reason == "" || r.decided(s, framework.Unsupported, reason)
 	})
 	return g
 }

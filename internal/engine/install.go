@@ -42,9 +42,7 @@ func (r *run) install(ctx context.Context, target target.Target) error {
 func misspeltRules(on target.Target, project *shipped.Project) error {
 	var errs []error
 	for i, manifest := range project.Objects() {
-		for _, one := range execution.MisspeltRules(on, manifest) {
-			errs = append(errs, project.ErrorAt(i, one.Path, fmt.Sprintf("%s: %s: %s", object.Describe(manifest), one.Path, one.Message), one.Hint))
-		}
+		errs = append(errs, execution.MisspeltRules(on, execution.InProject(project, i, object.Describe(manifest)))...)
 	}
 	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,23 +109,32 @@ func isOwn(name string) bool {
 }
 
 // namesOthers reports whether a configuration is only for namespaces of other names than the scenario's have, or takes
-// its parameters from one.
+// its parameters from one. If that cannot be read, it does.
 func namesOthers(manifest map[string]any) bool {
-	if namespace, _, _ := unstructured.NestedString(manifest, "spec", "paramRef", "namespace"); !isOwn(namespace) {
+	read, err := execution.ReadConfiguration(manifest)
+	if err != nil || read.Spec.ParamRef != nil && !isOwn(read.Spec.ParamRef.Namespace) {
 		return true
 	}
-	var selectors []map[string]any
-	for _, item := range asList(manifest["webhooks"]) {
-		selectors = append(selectors, asMap(asMap(item)["namespaceSelector"]))
+	var selectors []*metav1.LabelSelector
+	for _, webhook := range read.Webhooks {
+		selectors = append(selectors, webhook.NamespaceSelector)
 	}
-	for _, field := range []string{"matchConstraints", "matchResources"} {
-		selectors = append(selectors, asMap(asMap(asMap(manifest["spec"])[field])["namespaceSelector"]))
+	for _, match := range []*admissionregistrationv1.MatchResources{read.Spec.MatchConstraints, read.Spec.MatchResources} {
+		if match != nil {
+			selectors = append(selectors, match.NamespaceSelector)
+		}
 	}
-	return slices.ContainsFunc(selectors, func(selector map[string]any) bool {
-		names := texts(asMap(selector["matchLabels"])[corev1.LabelMetadataName])
-		for _, item := range asList(selector["matchExpressions"]) {
-			if one := asMap(item); one["key"] == corev1.LabelMetadataName && one["operator"] == string(metav1.LabelSelectorOpIn) {
-				names = append(names, texts(one["values"])...)
+	return slices.ContainsFunc(selectors, func(selector *metav1.LabelSelector) bool {
+		if selector == nil {
+			return false
+		}
+		var names []string
+		if name, ok := selector.MatchLabels[corev1.LabelMetadataName]; ok {
+			names = append(names, name)
+		}
+		for _, one := range selector.MatchExpressions {
+			if one.Key == corev1.LabelMetadataName && one.Operator == metav1.LabelSelectorOpIn {
+				names = append(names, one.Values...)
 			}
 		}
 		return len(names) > 0 && !slices.ContainsFunc(names, isOwn)
@@ -192,44 +202,16 @@ func (l *lanes) isCluster(f files, kind schema.GroupVersionKind) bool {
 	return kinds.IsCluster(kind.GroupKind())
 }
 
-// decides reports whether a rule of a configuration is for the resource of a request.
+// decides reports whether a rule of a configuration is for the resource of a request. If that cannot be read, it is.
 func (f files) decides(manifest map[string]any, request framework.Request, cluster bool) bool {
 	plural, _ := meta.UnsafeGuessKindToResource(request.Kind)
-	resource := plural.Resource
+	resource := metav1.APIResource{Group: request.Kind.Group, Version: "*", Name: plural.Resource, Namespaced: !cluster}
 	if definition := f.definitionOf(request.Kind.GroupKind()); definition != nil {
-		resource, _, _ = unstructured.NestedString(definition, "spec", "names", "plural")
+		resource.Name, _, _ = unstructured.NestedString(definition, "spec", "names", "plural")
 	}
-	rules := slices.Clone(asList(asMap(asMap(manifest["spec"])["matchConstraints"])["resourceRules"]))
-	for _, item := range asList(manifest["webhooks"]) {
-		rules = append(rules, asList(asMap(item)["rules"])...)
+	if request.Subresource != "" {
+		resource.Name += "/" + request.Subresource
 	}
-	return slices.ContainsFunc(rules, func(item any) bool {
-		rule := asMap(item)
-		groups := texts(rule["apiGroups"])
-		if cluster && rule["scope"] == "Namespaced" || !slices.Contains(groups, "*") && !slices.Contains(groups, request.Kind.Group) {
-			return false
-		}
-		return slices.ContainsFunc(texts(rule["resources"]), func(pattern string) bool {
-			name, subresource, _ := strings.Cut(pattern, "/")
-			return (name == "*" || name == resource) && (subresource == "*" || subresource == request.Subresource)
-		})
-	})
-}
-
-func asMap(value any) map[string]any { fields, _ := value.(map[string]any); return fields }
-
-func asList(value any) []any { list, _ := value.([]any); return list }
-
-// texts returns a string, or the strings in a list.
-func texts(value any) []string {
-	if text, ok := value.(string); ok {
-		return []string{text}
-	}
-	var out []string
-	for _, item := range asList(value) {
-		if text, ok := item.(string); ok {
-			out = append(out, text)
-		}
-	}
-	return out
+	read, err := execution.ReadConfiguration(manifest)
+	return err != nil || read.Decides(resource)
 }

@@ -138,28 +138,3 @@ func TestSquads(t *testing.T) {
 		t.Errorf("squads (-want +got):\n%s", diff)
 	}
 }
-
-func TestCRDsLast(t *testing.T) {
-	t.Parallel()
-	given := func(id string, kinds ...string) *execution.Setup {
-		c := &execution.Setup{Case: &execution.Case{ID: id}}
-		for _, kind := range kinds {
-			c.Given = append(c.Given, map[string]any{"kind": kind})
-		}
-		return c
-	}
-	cases := []*execution.Setup{
-		given("a", "ConfigMap", "CustomResourceDefinition"), given("b"),
-		given("c", "CustomResourceDefinition"), given("d", "ConfigMap"),
-	}
-	var got []string
-	for _, c := range crdsLast(cases) {
-		got = append(got, c.ID)
-	}
-	if diff := cmp.Diff([]string{"b", "d", "a", "c"}, got); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
-	if cases[0].ID != "a" {
-		t.Error("the given slice was written to")
-	}
-}

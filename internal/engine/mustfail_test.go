@@ -161,9 +161,9 @@ func TestPolicyTests(t *testing.T) {
 		"error.a":        file + ":11:56: ValidatingAdmissionPolicy broken: spec.validations[0].expression: Syntax error: token recognition error at: '='",
 		"error.b":        "setup: this case uses the same policies as error.a: the reason is there",
 		"error.object.a": file + `:21:78: ConfigMap a: unknown field "dta"; expected a field of the API server's v1 ConfigMap; did you mean "data"?`,
-		"error.subresources.debug-of-the-pod-itself":  "testdata/policytest/subresources.yaml:44:108: spec.ephemeralContainers: the API server refuses this field in an update of the Pod itself; use subresource: ephemeralcontainers",
-		"error.subresources.image-by-status":          "testdata/policytest/subresources.yaml:48:62: spec: the API server ignores this field in an update, so the policies would not meet it; write it in old too, or leave out subresource",
-		"error.subresources.status-by-the-pod-itself": "testdata/policytest/subresources.yaml:51:109: status: the API server ignores this field in an update, so the policies would not meet it; write it in old too, or use subresource: status",
+		"error.subresources.debug-of-the-pod-itself":  "testdata/policytest/subresources.yaml:44:108: spec.ephemeralContainers: the API server does not take this field in an update, so the policies would not meet it; use subresource: ephemeralcontainers",
+		"error.subresources.image-by-status":          "testdata/policytest/subresources.yaml:48:62: spec: the API server does not take this field in an update, so the policies would not meet it; write it in old too, or leave out subresource",
+		"error.subresources.status-by-the-pod-itself": "testdata/policytest/subresources.yaml:51:109: status: the API server does not take this field in an update, so the policies would not meet it; write it in old too, or use subresource: status",
 	}
 	if diff := cmp.Diff(want, reasons); diff != "" {
 		t.Errorf("reasons (-want +got)\n%s", diff)

@@ -61,21 +61,14 @@ func Select(all []scenario.Scenario, args []string, filter Filter) ([]scenario.S
 
 // whyNothing says what a selection without a result asked for.
 func whyNothing(total int, args []string, filter Filter) string {
-	if total == 0 {
-		return "there is no scenario to select from"
-	}
 	what := fmt.Sprintf("none of %d scenarios", total)
 	if len(args) > 0 {
 		what += " called " + strings.Join(args, ", ")
 	}
-	if len(filter.Levels) == 0 {
-		return what
+	if len(filter.Levels) > 0 {
+		what += fmt.Sprintf(" has a level of %v", filter.Levels)
 	}
-	levels := make([]string, len(filter.Levels))
-	for i, level := range filter.Levels {
-		levels[i] = string(level)
-	}
-	return what + " has level " + strings.Join(levels, " or ")
+	return what
 }
 
 // Match returns the names of the scenarios that one argument of Select names.
@@ -105,23 +98,8 @@ func Match(all []scenario.Scenario, arg string) ([]string, error) {
 	case isPattern:
 		return nil, fmt.Errorf("select %q: %w: the pattern matches none of %d scenarios", arg, ErrNothingSelected, len(cases))
 	default:
-		return nil, fmt.Errorf("select %q: %w: no scenario and no area is called so%s", arg, ErrUnknownName, didYouMean(arg, Names(all)))
+		return nil, fmt.Errorf("select %q: %w: no scenario and no area is called so%s", arg, ErrUnknownName, suggest.DidYouMean(arg, Names(all)))
 	}
-}
-
-// didYouMean returns a suggestion for a misspelt name: the nearest one, or one that ends with the
-// words of the argument, as the name of a case of a PolicyTest does.
-func didYouMean(arg string, names []string) string {
-	if text := suggest.DidYouMean(arg, names); text != "" {
-		return text
-	}
-	end := strings.Join(strings.Fields(strings.ToLower(arg)), "-")
-	for _, name := range names {
-		if end != "" && (strings.HasSuffix(name, "."+end) || strings.HasSuffix(name, "-"+end)) {
-			return fmt.Sprintf("; did you mean %q?", name)
-		}
-	}
-	return ""
 }
 
 // Names returns every name that Select understands: areas first, then scenarios.
@@ -159,11 +137,8 @@ func CheckEndpoints(scenarios []scenario.Scenario, endpoints map[string]framewor
 			continue
 		}
 		hint := suggest.DidYouMean(name, known)
-		if hint == "" && len(known) == 0 {
-			hint = map[string]string{"Service": "; no clientConfig.service names a Service outside of the scenario's namespaces", "host": "; no clientConfig.url is that of a webhook under test"}[what]
-		}
 		if hint == "" {
-			hint = "; available: " + strings.Join(known, ", ")
+			hint = fmt.Sprintf("; available: %q", known)
 		}
 		errs = append(errs, fmt.Errorf("use endpoint of %s %s: %w: no selected scenario has a webhook of that %s%s", what, name, ErrBadEndpoint, what, hint))
 	}

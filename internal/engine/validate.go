@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -69,9 +68,8 @@ const late = 3 * time.Second
 // answers notices late and missing answers of an API server.
 type answers struct {
 	mu sync.Mutex
-	// pending is the number of questions without an answer, missed is when an answer was last late or missing.
-	pending int
-	missed  time.Time
+	// asked is when a question began that has no answer, missed is when an answer was last late or missing.
+	asked, missed time.Time
 }
 
 // ask notes a question whether the API server is alive, which is asked every few seconds. The returned function notes its
@@ -80,15 +78,16 @@ func (a *answers) ask() (answered func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	began := time.Now()
-	if a.pending++; a.pending > 1 {
-		a.missed = began
+	if a.asked.IsZero() {
+		a.asked = began
 	}
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.pending--; time.Since(began) > late {
+		if time.Since(began) > late || !a.asked.IsZero() && time.Since(a.asked) > late {
 			a.missed = time.Now()
 		}
+		a.asked = time.Time{}
 	}
 }
 
@@ -103,7 +102,7 @@ func (a *answers) miss() {
 func (a *answers) missedSince(began time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.missed.After(began)
+	return a.missed.After(began) || !a.asked.IsZero() && time.Since(a.asked) > late
 }
 
 // restartPause is the time between two questions whether an API server responds again.
@@ -133,81 +132,58 @@ func (r *groupRun) whileRuns(ctx context.Context, do func(context.Context) error
 	})
 }
 
-// repeatLimit is how often a scenario is repeated whose outcome says nothing.
-const repeatLimit = 3
-
-// repeated is a scenario or case to repeat, and why.
-type repeated struct {
-	scenario scenario.Scenario
-	cause    string
-	// last is the outcome if it was repeated often enough.
-	last report.Outcome
-}
-
-// again notes that the outcome of a case says nothing for a cause, so that it is repeated after the others. What a pause of
-// this process did is inconclusive at once. If the API server closes the connection each time, and answers other requests,
-// that is the outcome: it panics, for instance. Failure is that of a step, or nil.
+// again notes that the outcome of a case says nothing for a cause: it is repeated once, after the others, and then it is
+// inconclusive. What a pause of this process did is inconclusive at once. If the API server closes the connection both
+// times, and answers other requests, that is the outcome: it panics, for instance. Failure is that of a step, or nil.
 func (r *groupRun) again(c *execution.Case, cause string, failure *execution.Failure) {
-	one, name := repeated{scenario: c.Scenario, cause: cause}, c.Scenario.Metadata.Name
-	one.last = report.Outcome{Verdict: framework.Inconclusive, Reason: fmt.Sprintf("%s: after %d repetitions", cause, repeatLimit)}
-	if cause == paused {
-		r.finish(c.Scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: paused})
+	name := c.Scenario.Metadata.Name
+	outcome := report.Outcome{Verdict: framework.Inconclusive, Reason: cause}
+	r.mu.Lock()
+	dropped, before := failure != nil && expect.Dropped(failure.Err), r.drops[name]
+	r.drops[name] = dropped
+	first := cause != paused && r.repeats[name] == 0
+	if first {
+		r.toRepeat[name] = cause
+	}
+	r.mu.Unlock()
+	switch {
+	case first:
 		return
+	case cause != paused && dropped && before:
+		outcome = c.Outcome(failure)
+		outcome.Verdict, outcome.Cause = framework.Fail, "the API server closes the connection without a response"
+		outcome.Reason = fmt.Sprintf("%s: twice, and it answered other requests meanwhile: %s", outcome.Cause, outcome.Reason)
+	case cause != paused:
+		outcome.Reason += ": after a repetition"
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if failure != nil && expect.Dropped(failure.Err) {
-		if r.drops[name]++; r.drops[name] > repeatLimit {
-			one.last = c.Outcome(failure)
-			one.last.Verdict, one.last.Cause = framework.Fail, "the API server closes the connection without a response"
-			one.last.Reason = fmt.Sprintf("%s: %d times, and it answered other requests meanwhile: %s", one.last.Cause, r.drops[name], one.last.Reason)
-		}
-	}
-	r.toRepeat = append(r.toRepeat, one)
+	r.finish(c.Scenario, outcome)
 }
 
-// takeRepeats returns the scenarios to repeat and clears the list.
-func (r *groupRun) takeRepeats() []repeated {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	taken := r.toRepeat
-	r.toRepeat = nil
-	return taken
-}
-
-// repeat runs the scenarios again whose outcome says nothing about admission. Each gets another ID and a
+// repeat runs the scenarios once more whose outcome says nothing about admission. Each gets another ID and a
 // new namespace.
 func (r *groupRun) repeat(ctx context.Context, isolate bool) error {
-	for times := 0; ; times++ {
-		left := r.takeRepeats()
-		if len(left) == 0 {
-			return nil
-		}
-		if times == repeatLimit {
-			for _, one := range left {
-				r.finish(one.scenario, one.last)
-			}
-			return nil
-		}
-		r.options.Progress.Stage(fmt.Sprintf("repeating %d scenarios: %s", len(left), left[0].cause))
-		again := scenario.Keep(r.group.scenarios, func(s scenario.Scenario) bool {
-			return slices.ContainsFunc(left, func(one repeated) bool { return one.scenario.Metadata.Name == s.Metadata.Name })
-		})
-		r.mu.Lock()
-		for _, one := range left {
-			r.repeats[one.scenario.Metadata.Name]++
-		}
-		r.mu.Unlock()
-		var setups []*execution.Setup
-		for _, s := range again {
-			if setup := r.newSetup(s); setup != nil {
-				setups = append(setups, setup)
-			}
-		}
-		for _, wave := range wavesOf(setups, isolate) {
-			if err := r.wave(ctx, wave, false); err != nil {
-				return err
-			}
+	var setups []*execution.Setup
+	first := ""
+	r.mu.Lock()
+	left := r.toRepeat
+	r.toRepeat = map[string]string{}
+	for name, cause := range left {
+		r.repeats[name]++
+		first = cause
+	}
+	r.mu.Unlock()
+	if len(left) > 0 {
+		r.options.Progress.Stage(fmt.Sprintf("repeating %d scenarios: %s", len(left), first))
+	}
+	for _, s := range scenario.Keep(r.group.scenarios, func(s scenario.Scenario) bool { return left[s.Metadata.Name] != "" }) {
+		if setup := r.newSetup(s); setup != nil {
+			setups = append(setups, setup)
 		}
 	}
+	for _, wave := range wavesOf(setups, isolate) {
+		if err := r.wave(ctx, wave, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -47,13 +47,7 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 		}
 		setup.Keep(func(c *execution.Case) bool {
 			reason := r.lacking(c)
-			if err := c.Foreign(); err != nil {
-				reason = err.Error()
-			}
-			if reason != "" {
-				r.finish(c.Scenario, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
-			}
-			return reason == ""
+			return reason == "" || r.decided(c.Scenario, framework.Unsupported, reason)
 		})
 		if len(setup.Cases) > 0 {
 			r.noteNotSeen(setup.Unseen)
@@ -69,31 +63,35 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 	return nil
 }
 
+// decided notes the outcome of a scenario or case that does not run. It returns false.
+func (r *run) decided(s scenario.Scenario, verdict framework.Verdict, reason string) bool {
+	r.finish(s, report.Outcome{Verdict: verdict, Reason: reason})
+	return false
+}
+
 // canRun reports whether a scenario can run on the server. It notes the outcome of one that cannot.
 func (r *groupRun) canRun(s scenario.Scenario) bool {
 	if reason, ok := r.group.skip[s.Metadata.Name]; ok {
-		r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
-		return false
+		return r.decided(s, framework.Skipped, reason)
 	}
 	reason := cmp.Or(unsupported(s, r.target.Info()), r.plugins.missing(s))
-	if reason == "" && s.Alone && r.target.Optional().Confined != nil {
+	switch {
+	case reason != "":
+	case s.Alone && r.target.Optional().Confined != nil:
 		reason = aloneUnsupported
-	}
-	if reason == "" && s.Spec.Isolation == scenario.IsolationNone && r.target.Info().Served {
+	case s.Spec.Isolation == scenario.IsolationNone && r.target.Info().Served:
 		reason = openUnsupported
 	}
-	unseen, verdict := r.unseen(s), framework.Unsupported
+	unseen := r.unseen(s)
+	undecidable := unseen.Undecidable(s)
+	if reason = cmp.Or(reason, unseen.Unusable(s)); reason == "" && undecidable == "" {
+		return true
+	}
+	r.noteNotSeen(unseen)
 	if reason == "" {
-		reason = unseen.Unusable(s)
+		return r.decided(s, framework.Inconclusive, undecidable)
 	}
-	if reason == "" {
-		reason, verdict = unseen.Undecidable(s), framework.Inconclusive
-	}
-	if reason != "" {
-		r.finish(s, report.Outcome{Verdict: verdict, Reason: reason})
-		r.noteNotSeen(unseen)
-	}
-	return reason == ""
+	return r.decided(s, framework.Unsupported, reason)
 }
 
 // inWaves runs scenarios in waves, and repeats those whose outcomes say nothing.
@@ -122,14 +120,11 @@ func (r *groupRun) refused(ctx context.Context, err error, setups []*execution.S
 
 // endForeign ends the cases that have no outcome after such a refusal, if there was one.
 func (r *groupRun) endForeign(setups []*execution.Setup) {
-	if r.foreign == nil {
-		return
-	}
 	for _, c := range casesOf(setups) {
 		r.mu.Lock()
 		_, known := r.outcomes[c.Scenario.Metadata.Name]
 		r.mu.Unlock()
-		if !known {
+		if !known && r.foreign != nil {
 			r.finish(c.Scenario, r.foreign.Outcome())
 		}
 	}
@@ -157,9 +152,6 @@ func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cases == nil {
-		r.cases = map[string]*execution.Case{}
-	}
 	for _, c := range setup.Cases {
 		r.cases[c.Scenario.Metadata.Name] = c
 	}
@@ -170,9 +162,6 @@ func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
 func (r *run) noteNotSeen(of expect.Unseen) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.notSeen == nil {
-		r.notSeen = expect.Unseen{}
-	}
 	maps.Copy(r.notSeen, of)
 }
 
@@ -225,17 +214,42 @@ func (w *waveRun) proceed(ctx context.Context, squad []*execution.Setup) {
 		return
 	}
 	w.stage("running %d scenarios", squad)
-	waiting, busy := byWait(squad)
-	var pools sync.WaitGroup
-	pools.Go(func() {
-		forEach(casesOf(waiting), w.options.Parallel, func(c *execution.Case) { w.act(ctx, c) })
-	})
-	forEach(casesOf(crdsLast(busy)), w.options.Parallel, func(c *execution.Case) {
-		w.slots <- struct{}{}
-		defer func() { <-w.slots }()
-		w.act(ctx, c)
-	})
-	pools.Wait()
+	var pool errgroup.Group
+	for _, s := range inOrder(squad) {
+		busy := !s.Waits() // what mostly waits for a webhook that hangs does not use the processor
+		for _, c := range s.Cases {
+			if busy {
+				w.slots <- struct{}{}
+			}
+			pool.Go(func() error {
+				w.act(ctx, c)
+				if busy {
+					<-w.slots
+				}
+				return nil
+			})
+		}
+	}
+	_ = pool.Wait()
+}
+
+// inOrder returns scenarios in the order in which they act: first those that mostly wait, and last those with a given
+// CustomResourceDefinition: kube-apiserver delays each create of a custom resource for two seconds while its
+// definition is younger than that (k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go).
+func inOrder(squad []*execution.Setup) []*execution.Setup {
+	rank := func(s *execution.Setup) int {
+		switch {
+		case slices.ContainsFunc(s.Given, func(manifest map[string]any) bool { return manifest["kind"] == "CustomResourceDefinition" }):
+			return 2
+		case s.Waits():
+			return 0
+		default:
+			return 1
+		}
+	}
+	order := slices.Clone(squad)
+	slices.SortStableFunc(order, func(a, b *execution.Setup) int { return cmp.Compare(rank(a), rank(b)) })
+	return order
 }
 
 // stage shows what happens now with the scenarios of a squad, unless it has none any more.
@@ -266,7 +280,7 @@ func (r *groupRun) arrange(ctx context.Context, squad []*execution.Setup) ([]*ex
 	var mu sync.Mutex
 	failed := map[*execution.Setup]error{}
 	// In reverse: the sooner a definition exists, the sooner it is old enough.
-	order := crdsLast(squad)
+	order := inOrder(squad)
 	slices.Reverse(order)
 	forEach(order, r.options.Parallel, func(s *execution.Setup) {
 		if err := s.Arrange(ctx); err != nil {
@@ -298,14 +312,14 @@ func (r *groupRun) notArranged(s *execution.Setup, err error, since moment) {
 	outcome := execution.NotArranged(err)
 	cause := r.saysNothing(outcome, expect.InfrastructureError(err), since)
 	for i, c := range s.Cases {
-		switch {
-		case cause != "":
-			r.again(c, cause, nil)
-			continue
-		case i > 0 && outcome.Verdict != framework.Inconclusive:
+		if i > 0 && outcome.Verdict != framework.Inconclusive {
 			outcome.Reason = "setup: this case uses the same policies as " + s.Cases[0].Scenario.Metadata.Name + ": the reason is there"
 		}
-		r.finish(c.Scenario, outcome)
+		if cause != "" {
+			r.again(c, cause, nil)
+		} else {
+			r.finish(c.Scenario, outcome)
+		}
 	}
 }
 
@@ -348,20 +362,20 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Setup) erro
 	})
 	alone := len(ready) > 0 && ready[0].Open()
 	if err == nil && alone {
-		err = r.waitUntilRemoved(ctx, append(given(ready), written(ready)...))
+		err = r.waitUntilRemoved(ctx, append(given(ready), ready[0].Own()...))
 	}
 	for _, s := range ready {
 		if err == nil {
 			err = s.RemoveStored(ctx)
 		}
 	}
-	switch {
-	case err == nil:
-		return nil
-	case alone && ctx.Err() == nil:
-		return fmt.Errorf("%w: %s: %w", errNotClean, ready[0].Scenario.Metadata.Name, err)
+	if err != nil && alone {
+		return fmt.Errorf("remove what %s left, before the next scenario: %w", ready[0].Scenario.Metadata.Name, err)
 	}
-	return fmt.Errorf("uninstall scenarios: %w", err)
+	if err != nil {
+		return fmt.Errorf("uninstall scenarios: %w", err)
+	}
+	return nil
 }
 
 // wavesOf divides the scenarios of one server into waves: all that are narrowed to their namespaces at once, and then
@@ -414,56 +428,6 @@ func given(setups []*execution.Setup) []map[string]any {
 	var all []map[string]any
 	for _, s := range setups {
 		all = append(all, s.Installed()...)
-	}
-	return all
-}
-
-// byWait divides scenarios into those that mostly wait for a webhook that hangs, and the
-// others. The former do not use the processor, so they get additional places.
-func byWait(setups []*execution.Setup) (waiting, busy []*execution.Setup) {
-	for _, s := range setups {
-		if s.Waits() {
-			waiting = append(waiting, s)
-		} else {
-			busy = append(busy, s)
-		}
-	}
-	return waiting, busy
-}
-
-// crdsLast moves the scenarios with a given CustomResourceDefinition to the end:
-// kube-apiserver delays each create of a custom resource for two seconds while its
-// definition is younger than that
-// (k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go).
-func crdsLast(setups []*execution.Setup) []*execution.Setup {
-	var first, last []*execution.Setup
-	for _, s := range setups {
-		if slices.ContainsFunc(s.Given, func(manifest map[string]any) bool { return manifest["kind"] == "CustomResourceDefinition" }) {
-			last = append(last, s)
-		} else {
-			first = append(first, s)
-		}
-	}
-	return append(first, last...)
-}
-
-// written returns the apiVersion and kind of what the steps of scenarios write, and of what existed for
-// them. A webhook configuration or policy affects the next scenario until the API server no longer acts on it.
-func written(setups []*execution.Setup) []map[string]any {
-	var all []map[string]any
-	kind := func(manifest map[string]any) map[string]any {
-		return map[string]any{"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]}
-	}
-	for _, s := range setups {
-		for _, manifest := range s.Given {
-			all = append(all, kind(manifest))
-		}
-		_ = execution.EachStep(s.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
-			for _, manifest := range append(slices.Clone(step.Install), step.Create, step.Update, step.Apply) {
-				all = append(all, kind(manifest))
-			}
-			return nil
-		})
 	}
 	return all
 }

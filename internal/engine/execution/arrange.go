@@ -1,12 +1,12 @@
 package execution
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -122,19 +122,15 @@ func (s *Setup) Begun() bool { return s.begun }
 // RemoveStored removes, after Uninstall, what other scenarios can need the names of.
 func (s *Setup) RemoveStored(ctx context.Context) error { return s.sandbox.RemoveStored(ctx) }
 
-// needsAccount reports whether a string names what needs a ServiceAccount, in any case. A TokenRequest is one
-// for a ServiceAccount by default.
-func needsAccount(text []byte) bool {
-	text = bytes.ToLower(text)
-	return slices.ContainsFunc([]string{"pod", "serviceaccount", "tokenrequest"}, func(word string) bool { return bytes.Contains(text, []byte(word)) })
-}
+// needsAccount matches what names what needs a ServiceAccount. A TokenRequest is one for a ServiceAccount by default.
+var needsAccount = regexp.MustCompile(`(?i)pod|serviceaccount|tokenrequest`)
 
 // accounts returns which namespaces need the ServiceAccount default: the namespaces of the scenario, if it names Pods or
 // ServiceAccounts, and others that it names; but none that it creates itself. The namespaces of a PolicyTest
 // always have one.
 func (c *Case) accounts() func(namespace string) bool {
 	text, err := json.Marshal([]any{c.Scenario.Spec, c.Given})
-	needs := c.Scenario.IsPolicyTest() || err != nil || needsAccount(text)
+	needs := c.Scenario.IsPolicyTest() || err != nil || needsAccount.Match(text)
 	created := map[string]bool{}
 	_, steps := c.Requests()
 	for _, request := range steps {
@@ -247,61 +243,28 @@ func (c *Case) Requests() (given, steps []framework.Request) {
 // prepare makes the object exist that the request of a case of a PolicyTest is for, if it exists only for that. Uninstall
 // removes it, after the policies of the case: they can refuse that.
 func (c *Case) prepare(ctx context.Context) error {
-	subject := c.subject()
-	if subject == nil {
-		return nil
-	}
-	index := c.existingFor(subject)
-	switch {
-	case index < 0:
-		return nil
-	case c.existing[index] != nil:
-		return c.existing[index]
-	case !c.oneAtATime(subject):
-		return nil
-	}
-	err := c.asWritten(ctx, c.sandbox.Store(ctx, c.Given[index]), c.Given[index])
-	return c.installed(err, fmt.Sprintf("given[%d]", index), c.Given[index])
-}
-
-// subject returns the object that the request of a case of a PolicyTest is for, or nil. It has no more
-// than what names it, unless the request creates it.
-func (c *Case) subject() map[string]any {
 	if !c.Scenario.IsPolicyTest() || len(c.Scenario.Spec.When) == 0 {
 		return nil
 	}
 	step, err := scenario.Replace(c.Scenario.Spec.When[len(c.Scenario.Spec.When)-1], c.lookup)
 	if err != nil {
-		return nil // carrying it out reports the error
+		return nil //nolint:nilerr // carrying it out reports the error
 	}
-	return objectOf(step)
-}
-
-// objectOf returns the object that a step creates, patches or deletes, or nil.
-func objectOf(step scenario.Step) map[string]any {
-	var of scenario.ObjectReference
-	switch {
-	case step.Create != nil:
-		return step.Create
-	case step.Patch != nil:
-		of = step.Patch.ObjectReference
-	case step.Delete != nil:
-		of = step.Delete.ObjectReference
-	default:
-		return nil
+	request, _, err := c.composer().Compose(step)
+	if err != nil {
+		return nil //nolint:nilerr // carrying it out reports the error
 	}
-	metadata := map[string]any{"name": of.Name}
-	if of.Namespace != nil {
-		metadata["namespace"] = *of.Namespace
-	}
-	return map[string]any{"apiVersion": of.APIVersion, "kind": of.Kind, "metadata": metadata}
-}
-
-// existingFor returns the index in Given of an object that exists for requests, or -1.
-func (c *Case) existingFor(subject map[string]any) int {
-	want := unstructured.Unstructured{Object: subject}
-	return slices.IndexFunc(c.Given, func(manifest map[string]any) bool {
+	index := slices.IndexFunc(c.Given, func(manifest map[string]any) bool {
 		is := unstructured.Unstructured{Object: manifest}
-		return is.GroupVersionKind().GroupKind() == want.GroupVersionKind().GroupKind() && is.GetName() == want.GetName() && is.GetNamespace() == want.GetNamespace()
+		namespace := cmp.Or(is.GetNamespace(), request.Namespace)
+		return is.GroupVersionKind().GroupKind() == request.Kind.GroupKind() && is.GetName() == request.Name && namespace == request.Namespace
 	})
+	switch {
+	case index < 0 || c.existing[index] == nil && !c.oneAtATime(c.Given[index]):
+		return nil
+	case c.existing[index] != nil:
+		return c.existing[index]
+	}
+	err = c.asWritten(ctx, c.sandbox.Store(ctx, c.Given[index]), c.Given[index])
+	return c.installed(err, fmt.Sprintf("given[%d]", index), c.Given[index])
 }

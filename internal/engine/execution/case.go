@@ -92,8 +92,6 @@ type shared struct {
 	results map[string]any
 	// writes has the last write of each kind. See waitForCache.
 	writes map[schema.GroupKind]written
-	// seen are the objects that steps wrote or read.
-	seen map[seenObject]bool
 }
 
 // New gives a scenario an ID and replaces the placeholders that are known before it
@@ -161,7 +159,7 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 }
 
 func newShared() *shared {
-	return &shared{results: map[string]any{}, writes: map[schema.GroupKind]written{}, seen: map[seenObject]bool{}}
+	return &shared{results: map[string]any{}, writes: map[schema.GroupKind]written{}}
 }
 
 // Open reports whether the scenario runs alone: what it installs is not narrowed.
@@ -197,28 +195,4 @@ func (c *Case) namespaced(kind schema.GroupVersionKind) (bool, error) {
 func kindOf(manifest map[string]any) schema.GroupVersionKind {
 	kind, _ := object.Kind(manifest)
 	return kind
-}
-
-// Foreign returns a framework.ErrForeign if a step of the scenario is for what belongs to
-// other clients of the API server, as far as that is known before the scenario runs.
-// Sandbox.Do refuses the rest.
-func (c *Case) Foreign() error {
-	confined := c.target.Optional().Confined
-	if confined == nil {
-		return nil
-	}
-	return EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error {
-		step, err := scenario.Replace(raw, c.lookup)
-		if err != nil {
-			return nil //nolint:nilerr // a placeholder of a result is not known yet
-		}
-		request, _, err := c.composer().Compose(step)
-		if err != nil {
-			return nil //nolint:nilerr // not a request, or the step itself reports it
-		}
-		if err := confined(c.ID, request); err != nil {
-			return fmt.Errorf("%s: %w", where, err)
-		}
-		return nil
-	})
 }

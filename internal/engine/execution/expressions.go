@@ -84,9 +84,11 @@ func (c *Case) typeWarnings(request framework.Request, decisions []report.Decisi
 	return texts
 }
 
-// positions returns what adds the positions in the files of the user to texts about expressions.
+// positions returns what adds the positions in the files of the user to texts about expressions: to how an API server and
+// package reach begin to say something about one (k8s.io/apiserver/pkg/admission/plugin: cel/{condition,composition}.go,
+// policy/validating/validator.go, policy/mutating/patch).
 func (c *Case) positions() *strings.Replacer {
-	at := map[string][]string{}
+	at := map[string]string{}
 	for _, m := range c.configurations() {
 		eachExpression(m.Object, "", func(field, variable, expression string) {
 			problem := m.In(field, [2]int{1, 1}, "")
@@ -94,49 +96,23 @@ func (c *Case) positions() *strings.Replacer {
 				return // the scenario is not from a file
 			}
 			position := fmt.Sprintf(" (%s:%d:%d)", problem.File, problem.Line, problem.Column)
-			for _, text := range says(variable, expression) {
-				if !slices.Contains(at[text], position) {
-					at[text] = append(at[text], position)
+			line := strings.ReplaceAll(strings.TrimSpace(expression), "\n", " ")
+			says := []string{"xpression '" + expression + "'", "xpression '" + line + "'", "failed expression: " + line, "is false: " + line}
+			if variable != "" {
+				says = []string{fmt.Sprintf("composited variable %q fails to evaluate", variable)}
+			}
+			for _, text := range says {
+				if !strings.Contains(at[text], position) {
+					at[text] = strings.TrimPrefix(at[text]+" or"+position, " or")
 				}
 			}
 		})
 	}
-	// Of expressions that begin alike, the longest is meant.
-	texts := slices.SortedFunc(maps.Keys(at), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	})
 	var pairs []string
-	for _, text := range texts {
-		pairs = append(pairs, text, text+anyOf(at[text]))
+	for _, text := range slices.Backward(slices.SortedFunc(maps.Keys(at), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })) {
+		pairs = append(pairs, text, text+at[text]) // of expressions that begin alike, the longest is meant
 	}
 	return strings.NewReplacer(pairs...)
-}
-
-// anyOf names the positions at which an expression stands: a few, if there are many.
-func anyOf(positions []string) string {
-	const most = 3
-	if more := len(positions) - most; more > 0 {
-		return fmt.Sprintf("%s or %d more", strings.Join(positions[:most], " or"), more)
-	}
-	return strings.Join(positions, " or")
-}
-
-// says returns how an API server and package reach begin to say something about an expression
-// (k8s.io/apiserver/pkg/admission/plugin: cel/{condition,composition}.go, policy/validating/validator.go,
-// policy/mutating/patch). A variable has a name.
-func says(variable, expression string) []string {
-	if variable != "" {
-		return []string{fmt.Sprintf("composited variable %q fails to evaluate", variable)}
-	}
-	var all []string
-	trimmed := strings.TrimSpace(expression)
-	for _, text := range []string{expression, trimmed, strings.ReplaceAll(expression, "\n", " ")} {
-		all = append(all, "xpression '"+text+"'")
-	}
-	for _, text := range []string{trimmed, strings.ReplaceAll(trimmed, "\n", " ")} {
-		all = append(all, "failed expression: "+text, "is false: "+text)
-	}
-	return all
 }
 
 // eachExpression calls a function for each expression of a webhook configuration or policy, with its field. An
@@ -144,7 +120,8 @@ func says(variable, expression string) []string {
 func eachExpression(value any, field string, do func(field, variable, expression string)) {
 	switch value := value.(type) {
 	case map[string]any:
-		for name, inner := range value {
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			inner := value[name]
 			here := strings.TrimPrefix(field+"."+name, ".")
 			text, is := inner.(string)
 			if !is {

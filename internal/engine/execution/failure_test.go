@@ -1,7 +1,6 @@
 package execution
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,16 +27,16 @@ func TestInfrastructureOfFailures(t *testing.T) {
 		failure Failure
 		want    bool
 	}{
-		"503":                            {Failure{result: response(503, ""), mismatches: code}, true},
-		"503 as expected":                {Failure{result: response(503, ""), mismatches: []expect.Mismatch{{Path: "message"}}, expect: &scenario.Expectation{Code: scenario.OneOrMore[int]{503}}}, false},
-		"a refusal expected":             {Failure{result: response(504, ""), mismatches: []expect.Mismatch{{Path: "calls[0]"}}}, true},
-		"403":                            {Failure{result: response(403, ""), mismatches: code}, false},
-		"no roles yet":                   {Failure{result: response(403, `validatingwebhookconfigurations is forbidden: User "a" cannot create resource "validatingwebhookconfigurations"`), mismatches: code}, true},
-		"no roles yet, but 403 expected": {Failure{result: response(403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`), mismatches: []expect.Mismatch{{Path: "calls[0]"}}}, true},
-		"plugin not ready":               {Failure{result: response(403, `configmaps "a" is forbidden: not yet ready to handle request`), mismatches: code}, true},
-		"a webhook that says so":         {Failure{result: response(403, `admission webhook "a" denied the request: b is forbidden: User "a" cannot create`), mismatches: code}, false},
-		"refused by a policy":            {Failure{result: response(503, "ValidatingAdmissionPolicy 'a' denied request"), mismatches: code}, false},
-		"no audit event":                 {Failure{expect: &scenario.Expectation{Audit: map[string]any{}}, mismatches: []expect.Mismatch{{Path: "audit"}}}, true},
+		"503":                            {Failure{Step: expect.Step{Result: response(503, ""), Mismatches: code}}, true},
+		"503 as expected":                {Failure{Step: expect.Step{Result: response(503, ""), Mismatches: []expect.Mismatch{{Path: "message"}}, Expect: &scenario.Expectation{Code: scenario.OneOrMore[int]{503}}}}, false},
+		"a refusal expected":             {Failure{Step: expect.Step{Result: response(504, ""), Mismatches: []expect.Mismatch{{Path: "calls[0]"}}}}, true},
+		"403":                            {Failure{Step: expect.Step{Result: response(403, ""), Mismatches: code}}, false},
+		"no roles yet":                   {Failure{Step: expect.Step{Result: response(403, `validatingwebhookconfigurations is forbidden: User "a" cannot create resource "validatingwebhookconfigurations"`), Mismatches: code}}, true},
+		"no roles yet, but 403 expected": {Failure{Step: expect.Step{Result: response(403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`), Mismatches: []expect.Mismatch{{Path: "calls[0]"}}}}, true},
+		"plugin not ready":               {Failure{Step: expect.Step{Result: response(403, `configmaps "a" is forbidden: not yet ready to handle request`), Mismatches: code}}, true},
+		"a webhook that says so":         {Failure{Step: expect.Step{Result: response(403, `admission webhook "a" denied the request: b is forbidden: User "a" cannot create`), Mismatches: code}}, false},
+		"refused by a policy":            {Failure{Step: expect.Step{Result: response(503, "ValidatingAdmissionPolicy 'a' denied request"), Mismatches: code}}, false},
+		"no audit event":                 {Failure{Step: expect.Step{Expect: &scenario.Expectation{Audit: map[string]any{}}, Mismatches: []expect.Mismatch{{Path: "audit"}}}}, true},
 		"administrative":                 {Failure{Err: fmt.Errorf("install: %w", apierrors.NewServiceUnavailable("down"))}, true},
 		"administrative, for good":       {Failure{Err: fmt.Errorf("install: %w", apierrors.NewBadRequest("no"))}, false},
 		"during a webhook call":          {Failure{Err: fmt.Errorf("meanwhile: %w", expect.ErrDuringCall)}, true},
@@ -57,12 +56,12 @@ func TestInfrastructureOfFailures(t *testing.T) {
 // A lost request of a parallel step decides, even if others failed because of it.
 func TestLostRequestInParallel(t *testing.T) {
 	t.Parallel()
-	refused := &Failure{action: "a", result: response(500, `failed calling webhook "a": context deadline exceeded`), mismatches: []expect.Mismatch{{Path: "code"}}}
-	lost := &Failure{action: "b", Err: framework.ErrNoResponse}
-	if got := ofParallel([]*Failure{nil, refused, lost}); got != lost || got.action != "parallel[2] b" {
+	refused := &Failure{Step: expect.Step{Action: "a", Result: response(500, `failed calling webhook "a": context deadline exceeded`), Mismatches: []expect.Mismatch{{Path: "code"}}}}
+	lost := &Failure{Step: expect.Step{Action: "b"}, Err: framework.ErrNoResponse}
+	if got := ofParallel([]*Failure{nil, refused, lost}); got != lost || got.Action != "parallel[2] b" {
 		t.Errorf("got %v, want the lost request", got)
 	}
-	if got := ofParallel([]*Failure{nil, refused}); got != refused || got.action != "parallel[1] a" {
+	if got := ofParallel([]*Failure{nil, refused}); got != refused || got.Action != "parallel[1] a" {
 		t.Errorf("got %v, want the refused request", got)
 	}
 	if got := ofParallel([]*Failure{nil}); got != nil {
@@ -110,31 +109,6 @@ type recordingPanic struct {
 
 func (p *recordingPanic) Record() *hook.Recording { return p.server.Record("o") }
 
-// The cause of a failure is said in words that other scenarios share, and only if it is known.
-func TestCause(t *testing.T) {
-	refused, expect403 := response(403, "no"), &scenario.Expectation{Code: scenario.OneOrMore[int]{403}}
-	const words = "only the words of a message or warning differ"
-	for name, test := range map[string]struct {
-		expect     *scenario.Expectation
-		mismatches []expect.Mismatch
-		want       string
-	}{
-		"a message":                  {expect403, []expect.Mismatch{{Path: "message"}}, words},
-		"a message, any code":        {nil, []expect.Mismatch{{Path: "message"}}, ""},
-		"a message and the code":     {expect403, []expect.Mismatch{{Path: "reason"}, {Path: "message"}}, ""},
-		"a warning":                  {nil, []expect.Mismatch{{Path: "warnings[0]"}}, words},
-		"no warnings":                {nil, []expect.Mismatch{{Path: "warnings", Actual: "0 items: []"}}, "warnings are missing"},
-		"another number of warnings": {nil, []expect.Mismatch{{Path: "warnings", Actual: "2 items: []"}}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			failure := Failure{result: refused, expect: test.expect, mismatches: test.mismatches}
-			if got := failure.cause(); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
 // answeringSandbox answers each request with one result, without a call of a Hook.
 type answeringSandbox struct {
 	fakeSandbox
@@ -181,18 +155,16 @@ func TestUnreachedHook(t *testing.T) {
 	for name, test := range map[string]struct {
 		result       framework.Result
 		unreached    bool
-		policy       string // failurePolicy of the webhook; empty means Ignore
-		received     bool   // the Hook received the call, so that the step is about the code only
+		received     bool // the Hook received the call, so that the step is about the code only
 		delay        time.Duration
 		clientConfig any
 	}{
-		"timed out":              {result: failed("context deadline exceeded"), unreached: true},
+		"timed out":              {result: late(2 * time.Second), unreached: true},
 		"refused":                {result: failed("dial tcp 127.0.0.1:1: connect: connection refused")},
 		"not called":             {result: framework.Result{Status: metav1.Status{Code: 201}}},
 		"timed out and ignored":  {result: ignored(2 * time.Second), unreached: true},
 		"failed and ignored":     {result: ignored(10 * time.Millisecond)},
 		"not so long":            {result: ignored(2*time.Second - 1)},
-		"not ignored":            {result: ignored(2 * time.Second), policy: "Fail"},
 		"another call took long": {result: held(ignored(3*time.Second), 2*time.Second)},
 		"late answer":            {result: late(2 * time.Second), received: true, unreached: true},
 		"time ended too soon":    {result: late(2*time.Second - 1), received: true},
@@ -203,7 +175,7 @@ func TestUnreachedHook(t *testing.T) {
 			t.Parallel()
 			c := caseOn(&answeringSandbox{result: test.result, server: server})
 			c.Given = []map[string]any{{"webhooks": []any{
-				map[string]any{"name": "silent.example.com", "failurePolicy": cmp.Or(test.policy, "Ignore"), "timeoutSeconds": int64(2), "clientConfig": test.clientConfig},
+				map[string]any{"name": "silent.example.com", "timeoutSeconds": int64(2), "clientConfig": test.clientConfig},
 			}}}
 			c.scripts = map[string]hook.Script{"silent.example.com": {Replies: []hook.Reply{{Delay: hook.Duration(test.delay)}}}}
 			get := scenario.Step{Get: &scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}

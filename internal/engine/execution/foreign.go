@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -56,29 +57,14 @@ func refusedByForeign(ctx context.Context, on target.Target, status metav1.Statu
 	by := expect.RefusedBy(status, "")
 	name, shared := by.Webhook+by.Policy, on == nil || on.Optional().Confined != nil
 	switch {
-	case by == (expect.Refuser{}), name == "" && on == nil:
+	case name == "", on != nil && runid.Has(name, runid.Prefix(on.RunID())):
 		return nil
-	case name == "":
-		found := foreignManifests(ctx, on)
-		at := slices.IndexFunc(found, hasCondition(status.Message))
-		if at < 0 || slices.ContainsFunc(own, hasCondition(status.Message)) {
-			return nil
-		}
-		return &ForeignError{fmt.Sprintf("refused because of an error in a match condition of %s, which this run did not install", object.Describe(found[at]))}
-	case on != nil && runid.Has(name, runid.Prefix(on.RunID())), (by.Webhook != "" || !shared) && slices.ContainsFunc(own, decides(name)):
+	case (by.Webhook != "" || !shared) && slices.ContainsFunc(own, decides(name)):
 		return nil // only the names of webhooks, and all names without isolation, are as the manifests say
 	case !shared && !slices.ContainsFunc(foreignManifests(ctx, on), decides(name)):
 		return nil
 	}
-	what := fmt.Sprintf("policy %q", name)
-	if by.Webhook != "" {
-		what = fmt.Sprintf("webhook %q", name)
-	}
-	how := "refused by"
-	if by.Failed {
-		how = "refused because of an error of"
-	}
-	return &ForeignError{fmt.Sprintf("%s %s, which this run did not install", how, what)}
+	return &ForeignError{fmt.Sprintf("refused by %s, which this run did not install", expect.Refuser{Webhook: by.Webhook, Policy: by.Policy}.Name())}
 }
 
 // foreignManifests returns what no run installed on an API server, or nil if that is not known.
@@ -101,42 +87,42 @@ func (c *Case) foreign(ctx context.Context, err error) error {
 }
 
 // foreignRefusal returns a ForeignError if a webhook or policy that the run did not install refused the
-// request of a step, or may have: a webhook of the same name as one of the run's is called too. An
-// expectation of a refusal by that webhook or policy is about it.
+// request of a step, or may have: a webhook of the same name as one of the run's is called too, and an error in a match
+// condition names no webhook. An expectation of a refusal by that webhook or policy is about it.
 func (c *Case) foreignRefusal(ctx context.Context, want *scenario.Expectation, request framework.Request, result framework.Result) error {
 	by := expect.RefusedBy(result.Status, "")
 	if result.Status.Code == 0 || result.Allowed() || by == (expect.Refuser{}) {
 		return nil
 	}
-	own, name := c.Own(), by.Webhook+by.Policy
-	if foreign := refusedByForeign(ctx, c.target, result.Status, own); foreign != nil {
-		named := want != nil && want.RefusedBy != nil && name != "" && (want.RefusedBy.Webhook == name || slices.Contains(want.RefusedBy.Policy, name))
-		if named && !slices.ContainsFunc(own, decides(name)) {
+	name := by.Webhook + by.Policy
+	if foreign := refusedByForeign(ctx, c.target, result.Status, c.Own()); foreign != nil {
+		named := want != nil && want.RefusedBy != nil && (want.RefusedBy.Webhook == name || slices.Contains(want.RefusedBy.Policy, name))
+		if named && !slices.ContainsFunc(c.Own(), decides(name)) {
 			return nil
 		}
 		return foreign
 	}
-	if by.Webhook == "" || c.target.Optional().Confined == nil {
+	if by.Policy != "" || by.Webhook != "" && c.target.Optional().Confined == nil {
 		return nil
 	}
-	return c.foreignEffect(ctx, request, result, func(f reach.Finding) bool { return f.Webhook == name })
+	return c.foreignEffect(ctx, request, result, func(f reach.Finding) bool { return name == "" || f.Webhook == name })
 }
 
 // foreignChange returns a ForeignError if a webhook or policy that the run did not install may have changed
 // an object of the scenario, or may have made a part of the response that differs from what is expected. An API server
 // answers 404 if it does not find the namespace of a request for a namespaceSelector, and does not say for which.
 func (c *Case) foreignChange(ctx context.Context, request framework.Request, result framework.Result, mismatches []expect.Mismatch) error {
+	if len(foreignManifests(ctx, c.target)) == 0 {
+		return nil
+	}
 	answers := slices.ContainsFunc(mismatches, func(m expect.Mismatch) bool {
 		return strings.HasPrefix(m.Path, "warnings") || strings.HasPrefix(m.Path, "audit")
 	})
-	noNamespace := request.Namespace != "" && apierrors.IsNotFound(&apierrors.StatusError{ErrStatus: result.Status}) &&
-		result.Status.Details != nil && result.Status.Details.Kind == "namespaces"
+	details := result.Status.Details
+	noNamespace := result.Status.Code == http.StatusNotFound && request.Namespace != "" && details != nil && details.Kind == "namespaces"
 	err := c.foreignEffect(ctx, request, result, func(f reach.Finding) bool {
 		return answers || changes(f) || noNamespace && f.Effect == reach.EffectUnknown
 	})
-	if err != nil || len(foreignManifests(ctx, c.target)) == 0 {
-		return err
-	}
 	for _, m := range c.manifests() {
 		if err == nil {
 			err = c.foreignChangeOf(ctx, m.object)
@@ -148,11 +134,8 @@ func (c *Case) foreignChange(ctx context.Context, request framework.Request, res
 // foreignChangeOf returns a ForeignError if a webhook or policy that the run did not install may change an object
 // when it is created.
 func (c *Case) foreignChangeOf(ctx context.Context, manifest map[string]any) error {
-	if object.IsAdmission(manifest) {
-		return nil
-	}
 	request, _, err := c.composer().Compose(scenario.Step{Create: manifest})
-	if err != nil {
+	if err != nil || object.IsAdmission(manifest) {
 		return nil //nolint:nilerr // the step itself reports it
 	}
 	return c.foreignEffect(ctx, request, framework.Result{}, changes)
@@ -185,20 +168,6 @@ func decides(name string) func(manifest map[string]any) bool {
 			return (&unstructured.Unstructured{Object: manifest}).GetName() == name
 		}
 		return slices.ContainsFunc(webhooksOf(manifest), func(webhook map[string]any) bool { return webhook["name"] == name })
-	}
-}
-
-// hasCondition reports whether a manifest has a webhook with the match condition whose error is in a message.
-func hasCondition(message string) func(manifest map[string]any) bool {
-	return func(manifest map[string]any) bool {
-		return slices.ContainsFunc(webhooksOf(manifest), func(webhook map[string]any) bool {
-			conditions, _ := webhook["matchConditions"].([]any)
-			return slices.ContainsFunc(conditions, func(condition any) bool {
-				fields, _ := condition.(map[string]any)
-				expression, _ := fields["expression"].(string)
-				return expression != "" && strings.Contains(message, "expression '"+expression+"' ")
-			})
-		})
 	}
 }
 

@@ -259,6 +259,7 @@ func TestWaitTimesOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := caseOn(&fakeSandbox{})
 			c.patience = 20 * time.Millisecond
+			c.Given = []map[string]any{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}}
 			test.wait.ObjectReference = scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}
 			err := c.wait(t.Context(), test.wait)
 			if !errors.Is(err, framework.ErrTimeout) || !strings.Contains(err.Error(), test.says) {
@@ -305,16 +306,15 @@ func TestWaitForWhatNeverExisted(t *testing.T) {
 	}
 	c := caseOn(gone{})
 	c.ID, c.namespaces, c.Given = "id", []scenario.Namespace{{Name: "other"}}, []map[string]any{configMap("given")}
-	c.noteInstalled(configMap("installed"))
-	kind := kindOf(configMap(""))
-	created := response(201, "")
-	created.Object = &unstructured.Unstructured{Object: configMap("generated-1")}
-	c.noteSeen(framework.Request{Verb: framework.VerbCreate, Kind: kind, Namespace: "id"}, created)
-	c.noteSeen(framework.Request{Verb: framework.VerbGet, Kind: kind, Namespace: "id", Name: "read"}, response(200, ""))
-	c.noteSeen(framework.Request{Verb: framework.VerbCreate, Kind: kind, Namespace: "id", Name: "denied"}, response(403, ""))
-	c.noteSeen(framework.Request{Verb: framework.VerbCreate, Kind: kind, Namespace: "id", Name: "dry", DryRun: true}, response(201, ""))
+	refused := false
+	c.Scenario.Spec.When = []scenario.Step{
+		{Install: []map[string]any{configMap("installed")}},
+		{Get: &scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "read"}},
+		{Create: configMap("denied"), Then: &scenario.Expectation{Allowed: &refused}}, {Create: configMap("dry"), DryRun: true},
+		{Wait: &scenario.Wait{ObjectReference: scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "never"}, Gone: true}},
+	}
 	for name, says := range map[string]string{
-		"ConfigMap given": "", "ConfigMap installed": "", "ConfigMap generated-1": "", "ConfigMap read": "",
+		"ConfigMap given": "", "ConfigMap installed": "", "ConfigMap read": "", "ConfigMap never": "has not seen it",
 		"ConfigMap redd": `did you mean "read"?`, "ConfigMap dry": "has not seen it", "ConfigMap denied": "has not seen it",
 		"Secret given": "check its kind, name and namespace",
 	} {

@@ -32,7 +32,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 	action := "metrics " + m.Name
 	read := c.target.Optional().Metrics
 	if read == nil {
-		return &Failure{action: action, Err: errors.New("this target does not provide the metrics of the API server")}
+		return failed(action, errors.New("this target does not provide the metrics of the API server"))
 	}
 	var mismatches []expect.Mismatch
 	var all []framework.Sample
@@ -55,9 +55,9 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 	case err == nil:
 		return failed(action, c.unknownMetric(m, all))
 	case limitEnded(err) && len(mismatches) > 0:
-		return &Failure{action: action, mismatches: mismatches}
+		return &Failure{Step: expect.Step{Action: action, Mismatches: mismatches}}
 	default:
-		return &Failure{action: action, Err: err}
+		return failed(action, err)
 	}
 }
 

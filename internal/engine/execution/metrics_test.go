@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &Case{target: one.target, patience: 10 * time.Millisecond, shared: newShared()}
 			f := c.metrics(t.Context(), scenario.Metrics{Name: "m", Labels: of, Samples: one.want})
-			if got := f != nil && len(f.mismatches) > 0; got != one.mismatch {
+			if got := f != nil && len(f.Mismatches) > 0; got != one.mismatch {
 				t.Errorf("mismatch: got %t (%v); want %t", got, f, one.mismatch)
 			}
 			if got := f != nil && f.Err != nil; got != one.isError {
@@ -107,7 +107,7 @@ func TestSlowMetrics(t *testing.T) {
 	}}
 	c := &Case{target: slow, patience: time.Millisecond, shared: newShared()}
 	if f := c.metrics(t.Context(), scenario.Metrics{Name: "m", Samples: []any{map[string]any{"value": int64(1)}}}); f != nil {
-		t.Errorf("got %v %v; want a read that is not interrupted", f.Err, f.mismatches)
+		t.Errorf("got %v %v; want a read that is not interrupted", f.Err, f.Mismatches)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestLastReadOfMetrics(t *testing.T) {
 	c := &Case{target: slow, patience: 10 * time.Millisecond, shared: newShared()}
 	step := scenario.Metrics{Name: "m", Samples: []any{map[string]any{"value": int64(1)}}}
 	if f := c.metrics(t.Context(), step); f != nil {
-		t.Errorf("got %v %v; want a second read", f.Err, f.mismatches)
+		t.Errorf("got %v %v; want a second read", f.Err, f.Mismatches)
 	}
 	reads = 0
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

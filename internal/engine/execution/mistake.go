@@ -104,20 +104,6 @@ func (c *Case) sent(step scenario.Step) (string, map[string]any) {
 	}
 }
 
-// ofFile returns where the manifest of a step is, if it is in another file than the scenario:
-// " of objects/pod.yaml:3:5".
-func (c *Case) ofFile(step scenario.Step) string {
-	path, manifest := c.sent(step)
-	if manifest == nil {
-		return ""
-	}
-	at := c.Scenario.ErrorAt(path, "", "", "")
-	if at.File == c.Scenario.File || at.Line == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" of %s:%d:%d", at.File, at.Line, at.Column)
-}
-
 // unchangeable returns a expect.MistakeError if an update of a PolicyTest changes what an API server ignores or
 // refuses in it: the policies would decide about an object that is not the one in the file.
 func (c *Case) unchangeable(step scenario.Step, request framework.Request) error {
@@ -125,27 +111,20 @@ func (c *Case) unchangeable(step scenario.Step, request framework.Request) error
 		return nil
 	}
 	var problems []*scenario.Error
-	problem := func(field, why, hint string) {
-		problems = append(problems, c.Scenario.ErrorAt(c.path+".patch.merge", field, field+": "+why, hint))
-	}
 	ignored := func(field, hint string) {
-		problem(field, "the API server ignores this field in an update, so the policies would not meet it", hint)
+		problems = append(problems, c.Scenario.ErrorAt(c.path+".patch.merge", field, field+": the API server does not take this field in an update, so the policies would not meet it", hint))
 	}
 	merge := step.Patch.Merge
 	spec, _ := merge["spec"].(map[string]any)
-	switch request.Subresource {
-	case "":
-		if merge["status"] != nil && c.hasStatus(request.Kind) {
-			ignored("status", "write it in old too, or use subresource: status")
-		}
-		if request.Kind == schema.FromAPIVersionAndKind("v1", "Pod") && spec["ephemeralContainers"] != nil {
-			problem("spec.ephemeralContainers", "the API server refuses this field in an update of the Pod itself", "use subresource: ephemeralcontainers")
-		}
-	case "status":
-		for _, field := range slices.Sorted(maps.Keys(merge)) {
-			if field != "status" && field != "metadata" {
-				ignored(field, "write it in old too, or leave out subresource")
-			}
+	if request.Subresource == "" && request.Kind == schema.FromAPIVersionAndKind("v1", "Pod") && spec["ephemeralContainers"] != nil {
+		ignored("spec.ephemeralContainers", "use subresource: ephemeralcontainers")
+	}
+	if request.Subresource == "" && merge["status"] != nil && c.hasStatus(request.Kind) {
+		ignored("status", "write it in old too, or use subresource: status")
+	}
+	for _, field := range slices.Sorted(maps.Keys(merge)) {
+		if request.Subresource == "status" && field != "status" && field != "metadata" {
+			ignored(field, "write it in old too, or leave out subresource")
 		}
 	}
 	metadata, _ := merge["metadata"].(map[string]any)

@@ -156,31 +156,25 @@ func (c *Case) Texts() func(text string) string {
 	if run == "" {
 		return redact.Text
 	}
-	configurations := map[string]bool{}
+	plain := map[string]bool{}
 	for _, one := range c.Own() {
-		configurations[(&unstructured.Unstructured{Object: one}).GetName()] = true
+		plain[(&unstructured.Unstructured{Object: one}).GetName()] = true
 	}
 	made := regexp.MustCompile(`\b` + regexp.QuoteMeta(run) + `\b(-\d{5}\b|-installed\b)?(?:-([a-zA-Z0-9.-]*[a-zA-Z0-9]))?(\.[a-z])?`)
 	written := func(name string) string {
 		parts := made.FindStringSubmatch(name)
 		number, rest, group := parts[1], parts[2], parts[3]
 		switch {
-		case number == "-installed" && rest != "":
-			return rest
+		case number == "-installed" && rest != "", run+number == c.ID && (plain[rest] || rest != "" && c.Scenario.IsPolicyTest()):
+			return rest // a PolicyTest has no placeholders
 		case number == "" || number == "-installed":
 			return "$(run)" + name[len(run):]
 		case run+number != c.ID:
 			return name // of another scenario
-		case rest == "" && group != "": // an API group
-			return "$(id)" + group
-		case rest == "":
+		case rest == "" && group == "": // otherwise an API group, or another name
 			return "$(namespace)"
-		case configurations[rest], c.Scenario.IsPolicyTest(): // a PolicyTest has no placeholders
-			return rest
-		case slices.ContainsFunc(c.Scenario.Spec.Namespaces, func(n scenario.Namespace) bool { return n.Name == rest }):
-			return "$(namespace." + rest + ")"
 		default:
-			return "$(id)-" + rest
+			return "$(id)" + name[len(c.ID):]
 		}
 	}
 	return func(text string) string { return made.ReplaceAllStringFunc(redact.Text(text), written) }

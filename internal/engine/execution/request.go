@@ -28,14 +28,14 @@ func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 	if err == nil {
 		err = c.unchangeable(step, request)
 	}
-	return request, action + c.ofFile(step), err
+	return request, action, err
 }
 
 // request sends the request of a step and judges the result.
 func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	request, action, err := c.compose(step)
 	if err != nil {
-		return &Failure{action: action, Err: err}
+		return failed(action, err)
 	}
 	var result framework.Result
 	var mismatches []expect.Mismatch
@@ -53,7 +53,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 		}
 		mismatches, err = c.judge(ctx, step.Then, &result)
 		if err == nil {
-			mismatches, notSaid = c.judgeRefuser(ctx, step.Then, request, result, mismatches)
+			mismatches, notSaid = c.judgeRefuser(step.Then, result, mismatches)
 		}
 		return err
 	}
@@ -66,18 +66,18 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 		err = once()
 	}
 	if other := (*mismatchError)(nil); errors.As(err, &other) {
-		return c.judged(ctx, Failure{action: action, mismatches: other.mismatches, result: result}, nil, "")
+		return c.judged(ctx, Failure{Step: expect.Step{Action: action, Mismatches: other.mismatches, Result: result}}, nil, "")
 	}
 	if err == nil {
 		err = c.waitForLabels(ctx, request, result)
 	}
 	if err != nil {
-		return &Failure{action: action, Err: err, result: result}
+		return &Failure{Step: expect.Step{Action: action, Result: result}, Err: err}
 	}
 	c.keep(step.ID, result)
 	c.answers.add(result)
 	if len(mismatches) > 0 {
-		return c.judged(ctx, Failure{action: action, expect: step.Then, mismatches: mismatches, result: result, request: &request}, []framework.Result{result}, notSaid)
+		return c.judged(ctx, Failure{Step: expect.Step{Action: action, Expect: step.Then, Mismatches: mismatches, Result: result, Request: &request}}, []framework.Result{result}, notSaid)
 	}
 	return failed(action, c.vacuous(ctx, step.Then, request.Kind.GroupVersion(), result))
 }
@@ -95,7 +95,6 @@ func (c *Case) send(ctx context.Context, request framework.Request) (framework.R
 			c.observe(c.Scenario.Metadata.Name, result)
 		}
 		c.noteWrite(request, result)
-		c.noteSeen(request, result)
 	}
 	return result, err
 }

@@ -9,10 +9,12 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -43,10 +45,15 @@ func (c *Case) deadRules(at string, manifests []map[string]any) []*scenario.Erro
 		path := fmt.Sprintf("%s[%d]", at, i)
 		judge := ruleJudge{served: served, defined: written, shipped: c.Scenario.IsPolicyTest() || c.Scenario.FromFile(path)}
 		for _, one := range judge.manifest(manifest, c.Scenario.Spec.MatchesNothing) {
-			problems = append(problems, c.Scenario.ErrorAt(path, one.Path, fmt.Sprintf("%s: %s: %s", c.describeAt(path, manifest), one.Path, one.Message), cmp.Or(one.Hint, hint)))
+			problems = append(problems, one.in(c.errorsOf(path, manifest), hint))
 		}
 	}
 	return problems
+}
+
+// in returns the error of a rule of a manifest.
+func (d deadRule) in(m expect.Manifest, hint string) *scenario.Error {
+	return m.At(d.path, fmt.Sprintf("%s: %s: %s", m.Name, d.path, d.message), cmp.Or(d.hint, hint))
 }
 
 // hasStatus reports whether objects of a kind are known to have the subresource status.
@@ -60,13 +67,62 @@ func (c *Case) hasStatus(kind schema.GroupVersionKind) bool {
 // MisspeltRules returns what is wrong in a webhook configuration, policy or binding as a project ships it: in a
 // webhook, policy or binding of which no rule matches something, what is nearly the name of what the API server
 // serves.
-func MisspeltRules(on target.Target, manifest map[string]any) []DeadRule {
+func MisspeltRules(on target.Target, m expect.Manifest) []error {
 	list := on.Optional().Resources
-	if list == nil || !object.IsAdmission(manifest) {
+	if list == nil {
 		return nil
 	}
-	judge := ruleJudge{served: list(), shipped: true}
-	return slices.DeleteFunc(judge.manifest(manifest, nil), func(one DeadRule) bool { return one.Hint == "" })
+	var errs []error
+	for _, one := range (ruleJudge{served: list(), shipped: true}).manifest(m.Object, nil) {
+		if one.hint != "" {
+			errs = append(errs, one.in(m, ""))
+		}
+	}
+	return errs
+}
+
+// Configuration is the part of a webhook configuration, policy or binding that says for which requests it is.
+type Configuration struct {
+	Webhooks []struct {
+		Name              string
+		Rules             []admissionregistrationv1.RuleWithOperations
+		NamespaceSelector *metav1.LabelSelector
+	}
+	Spec struct {
+		MatchConstraints, MatchResources *admissionregistrationv1.MatchResources
+		ParamRef                         *admissionregistrationv1.ParamRef
+	}
+}
+
+// ReadConfiguration returns the Configuration of a manifest. It is an error if the API server would refuse the manifest.
+func ReadConfiguration(manifest map[string]any) (Configuration, error) {
+	var read Configuration
+	text, err := json.Marshal(manifest)
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	return read, err
+}
+
+// rulesOf returns the rules in a list of named ones.
+func rulesOf(named []admissionregistrationv1.NamedRuleWithOperations) []admissionregistrationv1.RuleWithOperations {
+	var all []admissionregistrationv1.RuleWithOperations
+	for _, one := range named {
+		all = append(all, one.RuleWithOperations)
+	}
+	return all
+}
+
+// Decides reports whether a rule of a webhook or policy is for a resource.
+func (c Configuration) Decides(one metav1.APIResource) bool {
+	var rules []admissionregistrationv1.RuleWithOperations
+	for _, webhook := range c.Webhooks {
+		rules = append(rules, webhook.Rules...)
+	}
+	if match := c.Spec.MatchConstraints; match != nil {
+		rules = append(rules, rulesOf(match.ResourceRules)...)
+	}
+	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return covers(rule.Rule, one) })
 }
 
 // ruleJudge finds rules that match nothing.
@@ -81,38 +137,33 @@ type ruleJudge struct {
 	undefined bool
 }
 
-// DeadRule is a rule, or a value in it, that matches nothing.
-type DeadRule struct {
-	// Path is its path in the manifest: "webhooks[0].rules[0].resources[0]".
-	Path string
-	// Message says what is wrong, and Hint what is probably meant, or "".
-	Message, Hint string
-}
+// deadRule is a rule, or a value in it, that matches nothing: its path in the manifest,
+// "webhooks[0].rules[0].resources[0]", what is wrong, and what is probably meant, or "".
+type deadRule struct{ path, message, hint string }
 
 // manifest returns what is wrong in the rules of a webhook configuration, policy or binding. Meant are the names of
 // webhooks, policies and bindings that are to match nothing.
-func (j ruleJudge) manifest(manifest map[string]any, meant []string) []DeadRule {
-	if !object.IsAdmission(manifest) {
-		return nil
+func (j ruleJudge) manifest(manifest map[string]any, meant []string) []deadRule {
+	read, err := ReadConfiguration(manifest)
+	if err != nil || !object.IsAdmission(manifest) {
+		return nil // the API server has refused it
 	}
-	var found []DeadRule
-	webhooks, _ := manifest["webhooks"].([]any)
-	for i, item := range webhooks {
-		webhook, _ := item.(map[string]any)
-		if !slices.Contains(meant, fmt.Sprint(webhook["name"])) {
-			found = append(found, j.list(fmt.Sprintf("webhooks[%d].rules", i), webhook["rules"])...)
+	var found []deadRule
+	for i, webhook := range read.Webhooks {
+		if !slices.Contains(meant, webhook.Name) {
+			found = append(found, j.list(fmt.Sprintf("webhooks[%d].rules", i), webhook.Rules)...)
 		}
 	}
-	metadata, _ := manifest["metadata"].(map[string]any)
-	spec, _ := manifest["spec"].(map[string]any)
-	for _, field := range []string{"matchConstraints", "matchResources"} {
-		match, ok := spec[field].(map[string]any)
-		if !ok || slices.Contains(meant, fmt.Sprint(metadata["name"])) {
+	if slices.Contains(meant, (&unstructured.Unstructured{Object: manifest}).GetName()) {
+		return found
+	}
+	for field, match := range map[string]*admissionregistrationv1.MatchResources{"matchConstraints": read.Spec.MatchConstraints, "matchResources": read.Spec.MatchResources} {
+		if match == nil {
 			continue
 		}
-		found = append(found, j.list("spec."+field+".resourceRules", match["resourceRules"])...)
+		found = append(found, j.list("spec."+field+".resourceRules", rulesOf(match.ResourceRules))...)
 		if !j.shipped { // what is not served needs no exclusion
-			found = append(found, j.list("spec."+field+".excludeResourceRules", match["excludeResourceRules"])...)
+			found = append(found, j.list("spec."+field+".excludeResourceRules", rulesOf(match.ExcludeResourceRules))...)
 		}
 	}
 	return found
@@ -120,19 +171,16 @@ func (j ruleJudge) manifest(manifest map[string]any, meant []string) []DeadRule 
 
 // list returns what is wrong in a list of rules: each rule that cannot match, and what seems to be misspelt beside
 // other values. In what is shipped, one rule that can match is enough.
-func (j ruleJudge) list(path string, list any) []DeadRule {
-	var rules []admissionregistrationv1.Rule
-	if text, err := json.Marshal(list); err != nil || json.Unmarshal(text, &rules) != nil {
-		return nil // the API server has refused it
-	}
-	j.undefined = j.shipped || slices.ContainsFunc(rules, j.matches)
-	if j.shipped && slices.ContainsFunc(rules, j.matches) {
+func (j ruleJudge) list(path string, rules []admissionregistrationv1.RuleWithOperations) []deadRule {
+	someMatch := slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return j.matches(rule.Rule) })
+	j.undefined = j.shipped || someMatch
+	if j.shipped && someMatch {
 		return nil
 	}
-	var found []DeadRule
+	var found []deadRule
 	for i, rule := range rules {
-		if part := j.wrong(rule); part != nil {
-			part.Path = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", path, i, part.Path), ".")
+		if part := j.wrong(rule.Rule); part != nil {
+			part.path = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", path, i, part.path), ".")
 			found = append(found, *part)
 		}
 	}
@@ -152,7 +200,7 @@ func (j ruleJudge) serves(group string) bool {
 }
 
 // covers reports whether a rule matches a resource
-// (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules/rules.go).
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules/rules.go). What is "*" in the resource can be anything.
 func covers(rule admissionregistrationv1.Rule, one metav1.APIResource) bool {
 	in := func(list []string, value string) bool {
 		return value == "*" || slices.Contains(list, "*") || slices.Contains(list, value)
@@ -169,20 +217,14 @@ func covers(rule admissionregistrationv1.Rule, one metav1.APIResource) bool {
 
 // wrong returns the part of a rule to blame if the rule matches nothing, or if a value in it matches nothing and
 // is nearly the name of something that is served.
-func (j ruleJudge) wrong(rule admissionregistrationv1.Rule) *DeadRule {
+func (j ruleJudge) wrong(rule admissionregistrationv1.Rule) *deadRule {
 	dead := !j.matches(rule)
-	if anywhere := rule; dead && rule.Scope != nil {
-		if anywhere.Scope = nil; j.matches(anywhere) {
-			return &DeadRule{"scope", fmt.Sprintf("the scope is %q, which no resource of the rule has; expected the scope of one of them", *rule.Scope), ""}
-		}
-	}
 	for _, part := range []struct {
 		field  string
 		values *[]string
 		any    string
 		of     func(one metav1.APIResource) string
 	}{
-		{"apiVersions", &rule.APIVersions, "*", func(one metav1.APIResource) string { return one.Version }},
 		{"apiGroups", &rule.APIGroups, "*", func(one metav1.APIResource) string { return one.Group }},
 		{"resources", &rule.Resources, "*/*", func(one metav1.APIResource) string { return one.Name }},
 	} {
@@ -194,30 +236,17 @@ func (j ruleJudge) wrong(rule admissionregistrationv1.Rule) *DeadRule {
 				names = append(names, name)
 			}
 		}
-		slices.Sort(names)
-		names = slices.Compact(names)
 		for i, value := range written {
 			*part.values = []string{value}
-			near := suggest.Nearest(value, names)
-			misspelt := near != "" && !slices.Contains(written, near) && part.field != "apiVersions"
-			if !j.matches(rule) && (misspelt || dead && len(names) > 0) {
-				return &DeadRule{fmt.Sprintf("%s[%d]", part.field, i), nothing(part.field, value, names), strings.TrimPrefix(suggest.DidYouMean(value, names), "; ")}
+			if near := suggest.Nearest(value, names); near != "" && !slices.Contains(written, near) && !j.matches(rule) {
+				return &deadRule{fmt.Sprintf("%s[%d]", part.field, i), fmt.Sprintf("the rule matches nothing that the API server serves, because of %q in %s", value, part.field),
+					strings.TrimPrefix(suggest.DidYouMean(value, names), "; ")}
 			}
 		}
 		*part.values = written
 	}
 	if dead {
-		return &DeadRule{"", "the API server serves nothing that the rule matches; expected a resource that it serves, in a group and version that it has", ""}
+		return &deadRule{"", "the API server serves nothing that the rule matches; expected a resource that it serves, in a group, version and scope that it has", ""}
 	}
 	return nil
-}
-
-// nothing says that a value of a rule matches nothing, and with which values the rule would match.
-func nothing(field, value string, names []string) string {
-	const few = 5
-	expected := "one that it serves"
-	if len(names) <= few {
-		expected = fmt.Sprintf("one of %q", names)
-	}
-	return fmt.Sprintf("the rule matches nothing that the API server serves, because of %q in %s; expected %s", value, field, expected)
 }

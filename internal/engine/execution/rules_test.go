@@ -11,6 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
@@ -83,12 +84,12 @@ func TestDeadRules(t *testing.T) {
 		{[]string{"- v1 configmap"}, `did you mean "configmaps"?`, `did you mean "configmaps"?`},
 		{[]string{"- v1 ConfigMaps"}, `did you mean "configmaps"?`, `did you mean "configmaps"?`},
 		{[]string{"* * configmap"}, `did you mean "configmaps"?`, `did you mean "configmaps"?`},
-		{[]string{"core v1 configmaps"}, `"core" in apiGroups; expected one of [""]`, `"core" in apiGroups`},
+		{[]string{"core v1 configmaps"}, "the API server serves nothing", "the API server serves nothing"},
 		{[]string{"app v1 deployments"}, `did you mean "apps"?`, `did you mean "apps"?`},
-		{[]string{"- v1 deployments"}, `"" in apiGroups; expected one of ["apps"]`, `"" in apiGroups`},
-		{[]string{"- v2 configmaps"}, `"v2" in apiVersions; expected one of ["v1"]`, `"v2" in apiVersions`},
+		{[]string{"- v1 deployments"}, "the API server serves nothing", "the API server serves nothing"},
+		{[]string{"- v2 configmaps"}, "the API server serves nothing", "the API server serves nothing"},
 		{[]string{"extensions v1beta1 ingresses"}, "the API server serves nothing", "the API server serves nothing"},
-		{[]string{"- v1 configmaps Cluster"}, `the scope is "Cluster"`, `the scope is "Cluster"`},
+		{[]string{"- v1 configmaps Cluster"}, "the API server serves nothing", "the API server serves nothing"},
 		{[]string{"apps v1 deployments/scal"}, `did you mean "deployments/scale"?`, `did you mean "deployments/scale"?`},
 		// A part, beside others that match.
 		{[]string{"- v1 configmaps,secret"}, `resourceRules[0].resources[1]`, ""},
@@ -101,7 +102,7 @@ func TestDeadRules(t *testing.T) {
 		{[]string{"- v1 configmaps", "other.example.com v1 gadgets"}, "", ""},
 		// Groups without a CustomResourceDefinition.
 		{[]string{"other.example.com v1 gadgets"}, "the API server serves nothing", ""},
-		{[]string{"-,other.example.com v1 gadgets"}, `because of "gadgets"`, ""},
+		{[]string{"-,other.example.com v1 gadgets"}, "the API server serves nothing", ""},
 		{[]string{"later.example.com v1 gadgets"}, "", ""}, // a step installs it
 		{[]string{"aggregated.example.com v1 flunders"}, "", ""},
 		{[]string{"at-aaaaaaaaaa-00003.example.com v1 others"}, "the API server serves nothing", ""},
@@ -197,8 +198,8 @@ func TestRulesForABrokenGroup(t *testing.T) {
 		"broken.example.com v1 gadgets/status Namespaced": 0, "* * gadgets": 0, "- v1 gadgets": 1, "broken.example.con v1 gadgets": 1,
 	} {
 		t.Run(rule, func(t *testing.T) {
-			got := judge.list("rules", []any{ruleOf(rule)})
-			if len(got) != want || want > 0 && got[0].Hint != "" {
+			got := judge.manifest(policyOf("resourceRules", rule), nil)
+			if len(got) != want || want > 0 && got[0].hint != "" {
 				t.Errorf("got %v; want %d without a hint", got, want)
 			}
 		})
@@ -210,12 +211,12 @@ func TestMisspeltRules(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]int{"- v1 configmap": 1, "- v1 configmap,configmaps": 0, "policy v1beta1 podsecuritypolicies": 0, "- v1 configmaps": 0} {
 		t.Run(rule, func(t *testing.T) {
-			if got := MisspeltRules(serving{}, policyOf("resourceRules", rule)); len(got) != want {
+			if got := MisspeltRules(serving{}, (&Case{}).errorsOf("given[0]", policyOf("resourceRules", rule))); len(got) != want {
 				t.Errorf("got %v; want %d", got, want)
 			}
 		})
 	}
-	if got := MisspeltRules(targettest.Target{}, policyOf("resourceRules", "- v1 configmap")); got != nil {
+	if got := MisspeltRules(targettest.Target{}, expect.Manifest{Object: policyOf("resourceRules", "- v1 configmap")}); got != nil {
 		t.Errorf("got %v; want nothing if it is not known what the API server serves", got)
 	}
 }

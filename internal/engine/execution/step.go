@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func (c *Case) Act(ctx context.Context) *Failure {
 		}
 	}
 	if err != nil {
-		failure = &Failure{action: "setup", Err: c.foreign(ctx, err), step: len(c.Scenario.Spec.When), line: c.Scenario.Line}
+		failure = &Failure{Step: expect.Step{Action: "setup", Number: len(c.Scenario.Spec.When), Line: c.Scenario.Line}, Err: c.foreign(ctx, err)}
 	}
 	return failure
 }
@@ -70,9 +71,9 @@ func (c *Case) act(ctx context.Context) *Failure {
 			continue
 		}
 		failure.Err = c.foreign(ctx, failure.Err)
-		failure.step, failure.control = i+1, step.Control
+		failure.Number, failure.control = i+1, step.Control
 		if i < len(c.Scenario.Lines) {
-			failure.line = c.Scenario.Lines[i]
+			failure.Line = c.Scenario.Lines[i]
 		}
 		return failure
 	}
@@ -91,14 +92,14 @@ func (c *Case) at(path string) *Case {
 func (c *Case) step(ctx context.Context, raw scenario.Step) (f *Failure) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			f = &Failure{action: "run step", Err: fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())}
+			f = failed("run step", fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack()))
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	step, err := scenario.Replace(raw, c.lookup)
 	if err != nil {
-		return &Failure{action: "read step", Err: err}
+		return failed("read step", err)
 	}
 	switch {
 	case step.Install != nil:
@@ -132,7 +133,7 @@ func failed(action string, err error) *Failure {
 	if err == nil {
 		return nil
 	}
-	return &Failure{action: action, Err: err}
+	return &Failure{Step: expect.Step{Action: action}, Err: err}
 }
 
 // install installs objects and waits until the target acts on them.
@@ -144,7 +145,6 @@ func (c *Case) install(ctx context.Context, manifests []map[string]any) error {
 			}
 			return fmt.Errorf("install[%d] %s: %w", i, object.Describe(manifest), err)
 		}
-		c.noteInstalled(manifest)
 	}
 	if err := asError(c.deadRules(c.path+".install", manifests)); err != nil {
 		return err
@@ -189,25 +189,21 @@ func limitEnded(err error) bool {
 	return wait.Interrupted(err) && !errors.Is(err, framework.ErrNoResponse)
 }
 
-// wait reads an object until it matches.
+// wait reads an object until it matches, or is gone.
 func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 	request, _, err := c.compose(scenario.Step{Get: &w.ObjectReference})
+	if err == nil && w.Gone {
+		err = c.neverExisted(request, w)
+	}
 	if err != nil {
 		return err
-	}
-	if w.Gone {
-		return c.waitGone(ctx, request, w)
 	}
 	var last framework.Result
 	var mismatches []expect.Mismatch
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
-		if last, err = c.sandbox.Send(ctx, request); err != nil {
-			return false, err
+		if last, err = c.sandbox.Send(ctx, request); err != nil || w.Gone || !last.Allowed() {
+			return err == nil && w.Gone && last.Status.Code == http.StatusNotFound, err
 		}
-		if !last.Allowed() {
-			return false, nil
-		}
-		c.noteSeen(request, last)
 		mismatches = redact.Matcher().Match(w.Object, redact.Fields(last.Fields()), "object")
 		return len(mismatches) == 0, nil
 	})
@@ -217,84 +213,39 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 	if limitEnded(err) {
 		return fmt.Errorf("%w after %s: the last response was %d %s", framework.ErrTimeout, c.patience, last.Status.Code, last.Status.Message)
 	}
-	if err != nil {
+	if err != nil || w.Gone {
 		return err
 	}
 	return asError(c.unknownFields(ctx, request.Kind.GroupVersion(), c.path+".wait.object", w.Object, objects{"": {last.Fields()}}))
 }
 
-// seenObject is an object that existed.
-type seenObject struct {
-	kind            schema.GroupKind
-	namespace, name string
-}
-
-// noteSeen notes the object that a successful request wrote, read or deleted.
-func (c *Case) noteSeen(request framework.Request, result framework.Result) {
-	if request.DryRun || !result.Allowed() || request.Verb == framework.VerbList {
-		return
-	}
-	metadata, _ := result.Fields()["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	c.noteExists(request, cmp.Or(request.Name, name))
-}
-
-// noteExists notes that the object of a request exists, under any of the names.
-func (c *Case) noteExists(request framework.Request, names ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, name := range names {
-		c.seen[seenObject{request.Kind.GroupKind(), request.Namespace, name}] = true
-	}
-}
-
-// noteInstalled notes that the scenario has an object. Names of policies get a prefix.
-func (c *Case) noteInstalled(manifest map[string]any) {
-	if request, _, err := c.composer().Compose(scenario.Step{Create: manifest}); err == nil {
-		c.noteExists(request, request.Name, c.policyName(request.Name))
-	}
-}
-
-// waitGone waits until an object does not exist. It is a mistake in the scenario if it never existed, as far
-// as the scenario has seen.
-func (c *Case) waitGone(ctx context.Context, request framework.Request, w scenario.Wait) error {
-	var last framework.Result
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
-		var err error
-		if last, err = c.sandbox.Send(ctx, request); err != nil {
-			return false, err
+// neverExisted returns a mistake if nothing else in a scenario is about an object that it waits for to be gone: then that
+// object may never have existed.
+func (c *Case) neverExisted(request framework.Request, w scenario.Wait) error {
+	requests, generated := installed(c.Given), false
+	_ = EachStep(c.Scenario.Spec, func(_ string, raw scenario.Step) error { // it returns no error
+		denied := raw.Then != nil && raw.Then.Allowed != nil && !*raw.Then.Allowed
+		if raw.Wait != nil && raw.Wait.Gone {
+			generated = generated || strings.Contains(raw.Wait.Name, "$(steps.")
+		} else if step, err := scenario.Replace(raw, c.lookup); err == nil && !denied && !raw.DryRun {
+			requests = append(requests, c.composer().requests(step)...)
 		}
-		c.noteSeen(request, last)
-		return last.Status.Code == 404, nil
+		return nil
 	})
-	if limitEnded(err) {
-		return fmt.Errorf("%w after %s: the last response was %d %s", framework.ErrTimeout, c.patience, last.Status.Code, last.Status.Message)
-	}
-	if err != nil {
-		return err
-	}
-	c.noteInstalled(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": c.ID}})
+	names := []string{c.ID}
 	for _, namespace := range c.namespaces {
-		c.noteInstalled(c.manifestOf(namespace))
+		names = append(names, c.namespaceName(namespace.Name))
 	}
-	for _, manifest := range c.Given {
-		c.noteInstalled(manifest)
+	for _, other := range requests {
+		if other.Kind.GroupKind() == request.Kind.GroupKind() {
+			names = append(names, other.Name, c.policyName(other.Name))
+		}
 	}
-	of := seenObject{request.Kind.GroupKind(), request.Namespace, request.Name}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.seen[of] {
+	if generated || slices.Contains(names, request.Name) {
 		return nil
 	}
-	var names []string
-	for one := range c.seen {
-		if one.kind == of.kind && one.namespace == of.namespace {
-			names = append(names, one.name)
-		}
-	}
-	slices.Sort(names)
 	return asError([]*scenario.Error{c.Scenario.ErrorAt(c.path+".wait", "name",
-		fmt.Sprintf("wait for %s %s to be gone: this scenario has not seen it before; expected an object that was given, or that a step wrote or read", w.Kind, w.Name),
+		fmt.Sprintf("wait for %s %s to be gone: this scenario has not seen it before; expected an object that was given, or that a step writes, reads or deletes", w.Kind, w.Name),
 		cmp.Or(strings.TrimPrefix(suggest.DidYouMean(request.Name, names), "; "), "check its kind, name and namespace, or wait for it first"))})
 }
 
@@ -341,15 +292,15 @@ func (c *Case) meanwhile(steps []scenario.Step) error {
 			continue
 		}
 		if cause := failure.NothingAboutAdmission(); cause != "" {
-			return fmt.Errorf("step %d meanwhile: %s: %w: %s", i+1, failure.action, expect.ErrDuringCall, cause)
+			return fmt.Errorf("step %d meanwhile: %s: %w: %s", i+1, failure.Action, expect.ErrDuringCall, cause)
 		}
 		if failure.Err != nil {
-			return fmt.Errorf("step %d meanwhile: %s: %w", i+1, failure.action, failure.Err)
+			return fmt.Errorf("step %d meanwhile: %s: %w", i+1, failure.Action, failure.Err)
 		}
-		for k := range failure.mismatches {
-			failure.mismatches[k].Path = fmt.Sprintf("meanwhile[%d] %s: %s", i, failure.action, failure.mismatches[k].Path)
+		for k := range failure.Mismatches {
+			failure.Mismatches[k].Path = fmt.Sprintf("meanwhile[%d] %s: %s", i, failure.Action, failure.Mismatches[k].Path)
 		}
-		return &mismatchError{failure.mismatches}
+		return &mismatchError{failure.Mismatches}
 	}
 	return nil
 }
@@ -405,17 +356,17 @@ func (c *Case) inParallel(ctx context.Context, step scenario.Step) *Failure {
 	}
 	err := recording.Err()
 	if other := (*mismatchError)(nil); errors.As(err, &other) {
-		return &Failure{action: "parallel", mismatches: other.mismatches, result: result}
+		return &Failure{Step: expect.Step{Action: "parallel", Mismatches: other.mismatches, Result: result}}
 	}
 	var mismatches []expect.Mismatch
 	if err == nil {
 		mismatches, err = c.judge(ctx, step.Then, &result)
 	}
 	if err == nil && len(mismatches) > 0 {
-		return c.judged(ctx, Failure{action: "parallel", expect: step.Then, mismatches: mismatches, result: result}, outer.answers.all, "")
+		return c.judged(ctx, Failure{Step: expect.Step{Action: "parallel", Expect: step.Then, Mismatches: mismatches, Result: result}}, outer.answers.all, "")
 	}
 	if err != nil {
-		return &Failure{action: "parallel", result: result, Err: err}
+		return &Failure{Step: expect.Step{Action: "parallel", Result: result}, Err: err}
 	}
 	return failed("parallel", c.vacuous(ctx, step.Then, schema.GroupVersion{}, result))
 }
@@ -434,7 +385,7 @@ func ofParallel(failures []*Failure) *Failure {
 	if at < 0 {
 		return nil
 	}
-	failures[at].action = fmt.Sprintf("parallel[%d] %s", at, failures[at].action)
+	failures[at].Action = fmt.Sprintf("parallel[%d] %s", at, failures[at].Action)
 	return failures[at]
 }
 

@@ -25,7 +25,7 @@ func (c comparison) judgeCalls(expect *scenario.Calls, trace framework.Trace) []
 		missing, extra := c.judgeSet(expect.AnyOrder, trace, "calls.anyOrder")
 		found = append(found, missing...)
 		for _, index := range extra {
-			found = append(found, extraCall(trace, index))
+			found = append(found, extraCall(trace, index)...)
 		}
 	}
 	missing, _ := c.judgeSet(expect.Include, trace, "calls.include")
@@ -43,7 +43,7 @@ func (c comparison) judgeInOrder(expect []scenario.Call, trace framework.Trace) 
 		case i >= len(trace):
 			found = append(found, one(match.Index("calls", i), "a call of "+expect[i].Webhook, "no further call")...)
 		case i >= len(expect):
-			found = append(found, extraCall(trace, i))
+			found = append(found, extraCall(trace, i)...)
 		case expect[i].Webhook != trace[i].Webhook:
 			aligned = false
 			fallthrough
@@ -104,24 +104,14 @@ func judgeExclude(expect []string, trace framework.Trace) []Mismatch {
 	var found []Mismatch
 	for index, call := range trace {
 		if slices.Contains(expect, call.Webhook) {
-			found = append(found, Mismatch{
-				Path:     "calls.exclude",
-				Expected: "no call of " + call.Webhook,
-				Actual:   called(trace, index),
-				Call:     &index,
-			})
+			found = append(found, ofCall(one("calls.exclude", "no call of "+call.Webhook, called(trace, index)), index)...)
 		}
 	}
 	return found
 }
 
-func extraCall(trace framework.Trace, index int) Mismatch {
-	return Mismatch{
-		Path:     match.Index("calls", index),
-		Expected: "no such call",
-		Actual:   called(trace, index),
-		Call:     &index,
-	}
+func extraCall(trace framework.Trace, index int) []Mismatch {
+	return ofCall(one(match.Index("calls", index), "no such call", called(trace, index)), index)
 }
 
 func called(trace framework.Trace, index int) string {
@@ -180,19 +170,10 @@ func fieldsOf(expect any) []namedField {
 	return fields
 }
 
-// viewsOf returns calls as maps: see viewOf.
-func (c comparison) viewsOf(calls framework.Trace) []map[string]any {
-	views := make([]map[string]any, 0, len(calls))
-	for _, call := range calls {
-		views = append(views, c.viewOf(call))
-	}
-	return views
-}
-
 // viewOf returns a call as a map with the field names of an expectation. It always has query
 // and header, which can be empty. It has review and request only if the review was decoded, and
 // code, response and responseBytes only if there was an answer.
-func (c comparison) viewOf(call framework.Call) map[string]any {
+func viewOf(call framework.Call) map[string]any {
 	seen := map[string]any{
 		"webhook": call.Webhook,
 		"phase":   string(call.Phase),
@@ -281,12 +262,11 @@ func (c comparison) judgeDistinctAt(path string, trace framework.Trace) []Mismat
 		}
 		here := fmt.Sprintf("calls[%d].%s", index, path)
 		if value == (any)(match.Absent{}) {
-			return []Mismatch{{Path: here, Expected: expected, Actual: "(absent)", Call: &index}}
+			return ofCall(one(here, expected, "(absent)"), index)
 		}
 		same := slices.IndexFunc(values, func(earlier any) bool { return match.Equal(earlier, value) })
 		if same >= 0 {
-			actual := fmt.Sprintf("%s, the same as in calls[%d]", c.Show(value), same)
-			return []Mismatch{{Path: here, Expected: expected, Actual: actual, Call: &index}}
+			return ofCall(one(here, expected, fmt.Sprintf("%s, the same as in calls[%d]", c.Show(value), same)), index)
 		}
 		values = append(values, value)
 	}
@@ -309,21 +289,13 @@ func (c comparison) judgeTimes(expect *scenario.Expectation, got framework.Resul
 
 func judgeSerial(trace framework.Trace) []Mismatch {
 	const expected = "each call to start after the previous call was answered"
-	if len(trace) < 2 {
-		return one("serial", expected, tooFew(trace))
-	}
-	if unknown := withoutTimes("serial", expected, trace, indices(trace)); unknown != nil {
+	if unknown := withoutTimes("serial", expected, trace, nil, 2); unknown != nil {
 		return unknown
 	}
 	last := 0 // the call so far that was answered last
 	for index := 1; index < len(trace); index++ {
 		if early := trace[last].Finished.Sub(trace[index].Started); early > 0 {
-			return []Mismatch{{
-				Path:     "serial",
-				Expected: expected,
-				Actual:   fmt.Sprintf("%s, %s before %s", called(trace, index), early, answered(trace, last)),
-				Call:     &index,
-			}}
+			return ofCall(one("serial", expected, fmt.Sprintf("%s, %s before %s", called(trace, index), early, answered(trace, last))), index)
 		}
 		if !trace[index].Finished.Before(trace[last].Finished) {
 			last = index
@@ -334,84 +306,70 @@ func judgeSerial(trace framework.Trace) []Mismatch {
 
 func (c comparison) judgeOverlapping(names []string, trace framework.Trace) []Mismatch {
 	expected := "the calls of " + c.Show(names) + " to overlap in time"
-	for _, name := range names {
-		if !slices.Contains(trace.Webhooks(), name) {
-			return one("overlapping", expected, "no call of "+name)
-		}
-	}
 	var chosen []int
 	for index, call := range trace {
 		if slices.Contains(names, call.Webhook) {
 			chosen = append(chosen, index)
 		}
 	}
-	if len(chosen) < 2 {
-		return one("overlapping", expected, "only one such call")
+	for _, name := range names {
+		if !slices.Contains(trace.Webhooks(), name) {
+			return one("overlapping", expected, "no call of "+name)
+		}
 	}
-	if unknown := withoutTimes("overlapping", expected, trace, chosen); unknown != nil {
+	if unknown := withoutTimes("overlapping", expected, trace, chosen, 2); unknown != nil {
 		return unknown
 	}
-	latest, soonest := chosen[0], chosen[0] // the call that began last, and the one that was answered first
-	for _, index := range chosen {
-		if trace[index].Started.After(trace[latest].Started) {
-			latest = index
-		}
-		if trace[index].Finished.Before(trace[soonest].Finished) {
-			soonest = index
-		}
-	}
+	latest := slices.MaxFunc(chosen, func(a, b int) int { return trace[a].Started.Compare(trace[b].Started) })
+	soonest := slices.MinFunc(chosen, func(a, b int) int { return trace[a].Finished.Compare(trace[b].Finished) })
 	gap := trace[latest].Started.Sub(trace[soonest].Finished)
 	if gap < 0 {
 		return nil
 	}
-	return []Mismatch{{
-		Path:     "overlapping",
-		Expected: expected,
-		Actual:   fmt.Sprintf("%s, %s after %s", called(trace, latest), gap, answered(trace, soonest)),
-		Call:     &latest,
-	}}
+	return ofCall(one("overlapping", expected, fmt.Sprintf("%s, %s after %s", called(trace, latest), gap, answered(trace, soonest))), latest)
 }
 
 func judgeAnsweredLast(got framework.Result) []Mismatch {
 	const expected = "every call to be answered before the API server responds to the client"
-	if len(got.Trace) == 0 {
-		return one("answeredLast", expected, "no calls")
-	}
 	if got.Finished.IsZero() {
 		return one("answeredLast", expected, "unknown: the time of the response to the client was not recorded")
 	}
-	if unknown := withoutTimes("answeredLast", expected, got.Trace, indices(got.Trace)); unknown != nil {
+	if unknown := withoutTimes("answeredLast", expected, got.Trace, nil, 1); unknown != nil {
 		return unknown
 	}
 	var found []Mismatch
 	for index, call := range got.Trace {
 		if late := call.Finished.Sub(got.Finished); late > 0 && !call.GivenUp {
-			found = append(found, Mismatch{
-				Path:     "answeredLast",
-				Expected: expected,
-				Actual:   fmt.Sprintf("%s, %s after the response to the client", answered(got.Trace, index), late),
-				Call:     &index,
-			})
+			found = append(found, ofCall(one("answeredLast", expected, fmt.Sprintf("%s, %s after the response to the client", answered(got.Trace, index), late)), index)...)
 		}
 	}
 	return found
 }
 
-// withoutTimes returns a Mismatch for the first call without known times, or nil.
-func withoutTimes(path, expected string, trace framework.Trace, calls []int) []Mismatch {
-	for _, index := range calls {
-		call := trace[index]
-		var why string
-		switch {
-		case !call.Observed:
+// withoutTimes returns a Mismatch if there are too few calls, or for the first call without known times, and otherwise
+// nil. The calls are those at some indices, or all.
+func withoutTimes(path, expected string, trace framework.Trace, calls []int, least int) []Mismatch {
+	chosen := trace
+	if calls != nil {
+		chosen = nil
+		for _, index := range calls {
+			chosen = append(chosen, trace[index])
+		}
+	}
+	if len(chosen) < least {
+		return one(path, expected, tooFew(chosen))
+	}
+	for index, call := range chosen {
+		why := "not yet answered"
+		if !call.Observed {
 			why = "only inferred, no Hook received it"
-		case call.Started.IsZero() || call.Finished.IsZero():
-			why = "not yet answered"
-		default:
+		} else if !call.Started.IsZero() && !call.Finished.IsZero() {
 			continue
 		}
-		actual := fmt.Sprintf("unknown: call %d (%s) is %s", index+1, call.Webhook, why)
-		return []Mismatch{{Path: path, Expected: expected, Actual: actual, Call: &index}}
+		if calls != nil {
+			index = calls[index]
+		}
+		return ofCall(one(path, expected, fmt.Sprintf("unknown: call %d (%s) is %s", index+1, call.Webhook, why)), index)
 	}
 	return nil
 }
@@ -425,12 +383,4 @@ func tooFew(trace framework.Trace) string {
 		return "only one call; want two or more to compare"
 	}
 	return "no calls"
-}
-
-func indices(trace framework.Trace) []int {
-	all := make([]int, len(trace))
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -52,7 +50,6 @@ func Of(s Step, options Options) *report.Evidence {
 	if s.Result.Status.Code != 0 {
 		evidence.Response = strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Result.Status.Code, s.Result.Status.Reason, s.Result.Status.Message))
 	}
-	evidence.Details = options.details(s.Result.Status)
 	var marked *framework.Call
 	for _, m := range s.Mismatches {
 		evidence.Mismatches = append(evidence.Mismatches, report.Mismatch{Path: m.Path, Expected: m.Expected, Actual: m.Actual})
@@ -69,7 +66,7 @@ func Of(s Step, options Options) *report.Evidence {
 	}
 	findings, err := s.findings(options)
 	evidence.RefusedBy, evidence.Decisions = s.refusedBy(options), s.decisions(findings, err, options)
-	for _, one := range s.culprits(trace, findings) {
+	for _, one := range s.culprits(trace) {
 		if one.text != "" {
 			evidence.Causes = append(evidence.Causes, one.text)
 		}
@@ -77,25 +74,8 @@ func Of(s Step, options Options) *report.Evidence {
 			marked = one.call
 		}
 	}
-	evidence.Timeline = append(options.timeline(trace, s.Result.Started, marked), auditEntries(event)...)
+	evidence.Timeline = append(timeline(trace, s.Result.Started, marked), auditEntries(event)...)
 	return evidence
-}
-
-// details returns the details of a Status as JSON, or "" if they only have the name and kind of an object and
-// what the message says.
-func (o Options) details(status metav1.Status) string {
-	if status.Details == nil {
-		return ""
-	}
-	more := *status.Details
-	more.Name, more.Group, more.Kind, more.UID = "", "", "", ""
-	more.Causes = slices.DeleteFunc(slices.Clone(more.Causes), func(cause metav1.StatusCause) bool {
-		return cause.Field == "" && cause.Type == "" && strings.Contains(status.Message, cause.Message)
-	})
-	if len(more.Causes) == 0 && more.RetryAfterSeconds == 0 {
-		return ""
-	}
-	return redact.Matcher().Show(status.Details)
 }
 
 // auditEvent returns the audit event of the request, or nil if there is none.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,18 +71,26 @@ func InfrastructureOf(status metav1.Status, codeExpected bool) string {
 	return ""
 }
 
-// startingUp returns why a refusal comes from an API server that has not read everything yet,
-// or "": its authorizer has no roles (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go),
-// or a plugin has no objects (k8s.io/apiserver/pkg/admission/plugin).
+// forbidden matches what an API server says of a request that its authorizer refused
+// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go).
+var forbidden = regexp.MustCompile(`(?s) is forbidden: (User ".*" cannot .*)$`)
+
+// startingUp returns why a refusal can come from an API server that has not read everything yet,
+// or "": its authorizer has no roles, or a plugin has no objects (k8s.io/apiserver/pkg/admission/plugin).
+// If the user really lacks the right, that is why the scenario shows nothing.
 func startingUp(status metav1.Status) string {
 	message := status.Message
-	switch {
+	switch found := forbidden.FindStringSubmatch(message); {
 	case status.Code != http.StatusForbidden || strings.Contains(message, "denied the request"):
 		return ""
 	case strings.Contains(message, "not yet ready to handle request"):
 		return "an admission plugin was not ready"
-	case strings.Contains(message, " is forbidden: User ") && strings.Contains(message, " cannot "):
-		return "the authorizer refused the request"
+	case found != nil:
+		roles := "a Role and a RoleBinding"
+		if strings.Contains(found[1], " at the cluster scope") {
+			roles = "a ClusterRole and a ClusterRoleBinding"
+		}
+		return fmt.Sprintf(`the authorizer refused the request: %s; grant it with %s that the scenario is given, or, if it is the user of the run, with what "admissiontest rbac" prints`, found[1], roles)
 	default:
 		return ""
 	}

@@ -27,12 +27,12 @@ func Judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	for index, call := range got.Trace {
 		if call.Plugin == nil {
 			at, webhooks = append(at, index), append(webhooks, call)
+			if expect.Calls != nil || expect.Distinct != nil {
+				c.seen = append(c.seen, viewOf(call))
+			}
 		}
 	}
 	got.Trace = webhooks
-	if expect.Calls != nil || expect.Distinct != nil {
-		c.seen = c.viewsOf(webhooks)
-	}
 	found := slices.Concat(
 		c.judgeStatus(expect, got),
 		c.judgeObject(expect.Object, got.Fields()),

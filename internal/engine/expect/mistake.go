@@ -58,7 +58,6 @@ type Manifest struct {
 	// At returns an error about a field, with its position.
 	At func(field, message, hint string) *scenario.Error
 	// In returns an error about a character in the text of a field: at its line and column in the text.
-	// Nil uses At.
 	In func(field string, at [2]int, message string) *scenario.Error
 	// Private is true if no error shows a value of the manifest.
 	Private bool
@@ -78,23 +77,15 @@ func (m Manifest) OfRefusal(err error) error {
 	problems := m.fieldProblems(status.Message)
 	if len(problems) == 0 && status.Details != nil {
 		for _, cause := range status.Details.Causes {
-			message := cause.Message
-			if found := m.OfExpression(cause.Field, message); len(found) > 0 {
-				problems = append(problems, found...)
-				continue
+			found := m.OfExpression(cause.Field, cause.Message)
+			if len(found) == 0 {
+				found = []*scenario.Error{m.At(cause.Field, fmt.Sprintf("%s: %s: %s", m.Name, cause.Field, m.shown(cause.Message)), "")}
 			}
-			if m.Private {
-				message = withoutValues(message)
-			}
-			problems = append(problems, m.At(cause.Field, fmt.Sprintf("%s: %s: %s", m.Name, cause.Field, message), ""))
+			problems = append(problems, found...)
 		}
 	}
 	if len(problems) == 0 {
-		message := status.Message
-		if m.Private {
-			message = string(status.Reason) + notShown
-		}
-		problems = append(problems, m.At("", fmt.Sprintf("%s: the API server refuses it: %s", m.Name, message), ""))
+		problems = append(problems, m.At("", fmt.Sprintf("%s: the API server refuses it: %s", m.Name, m.shown(status.Message)), ""))
 	}
 	if m.Private {
 		err = errors.New("the API server refuses it" + notShown)
@@ -114,10 +105,6 @@ func (m Manifest) OfExpression(field, message string) []*scenario.Error {
 		line, _ := strconv.Atoi(found[1])
 		column, _ := strconv.Atoi(found[2])
 		said := strings.TrimSuffix(found[3], " (in container '')") // that container is the whole program
-		if m.In == nil {
-			problems = append(problems, m.At(field, fmt.Sprintf("%s: %s: line %d, column %d of the expression: %s", m.Name, field, line, column, said), ""))
-			continue
-		}
 		problems = append(problems, m.In(field, [2]int{line, column}, fmt.Sprintf("%s: %s: %s", m.Name, field, said)))
 	}
 	return problems
@@ -135,16 +122,12 @@ func (m Manifest) OfWarning(warning string) *scenario.Error {
 // notShown says why a message of an API server is not complete.
 const notShown = " (the message is not shown, because it can contain values from the file)"
 
-// withoutValues returns the kind of problem in a message about a field: "Invalid value", for instance.
-// See k8s.io/apimachinery/pkg/util/validation/field.
-func withoutValues(message string) string {
-	kind, _, _ := strings.Cut(message, ":")
-	switch kind {
-	case "Required value", "Invalid value", "Unsupported value", "Duplicate value", "Too long", "Too many", "Too few", "Not found", "Forbidden":
-		return kind + notShown
-	default:
+// shown returns a message of an API server about the manifest, without what is not shown.
+func (m Manifest) shown(message string) string {
+	if m.Private {
 		return "not valid" + notShown
 	}
+	return message
 }
 
 // byAdmission reports whether a policy or webhook refused, whatever its code.

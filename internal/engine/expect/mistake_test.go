@@ -69,11 +69,6 @@ func TestOfExpression(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	got = manifest().OfRefusal(refusal).Error()
-	want = "a.yaml:1:7: given[0] ConfigMap a: spec.e: line 1, column 1 of the expression: undeclared reference to 'x'\na.yaml:1:7: given[0] ConfigMap a: spec.e: line 2, column 7 of the expression: Syntax error: no"
-	if got != want {
-		t.Errorf("without In: got\n%s\nwant\n%s", got, want)
-	}
 }
 
 func TestOfWarning(t *testing.T) {

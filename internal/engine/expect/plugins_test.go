@@ -36,9 +36,9 @@ func TestJudgePlugins(t *testing.T) {
 	}{
 		"not checked":         {nil, "", -1},
 		"in order":            {inOrder(labels, labels, scenario.PluginCall{Plugin: "Quota"}), "", -1},
-		"wrong order":         {inOrder(scenario.PluginCall{Plugin: "Quota"}, labels), `plugins[1]: | after the validating call of plugin Quota | mutating call of plugin Labels, before that`, 1},
-		"called too seldom":   {inOrder(labels, labels, labels), "plugins[2]: | after the mutating call (round 1) of plugin Labels | before that", 1},
-		"not called":          {inOrder(scenario.PluginCall{Plugin: "Nowhere"}), `plugins[0]: expected a call of plugin Nowhere, actual no matching call; all calls: ["Labels","Labels"`, -1},
+		"wrong order":         {inOrder(scenario.PluginCall{Plugin: "Quota"}, labels), `plugins[1]: expected a call of plugin Labels, after those that are expected before it`, -1},
+		"called too seldom":   {inOrder(labels, labels, labels), "plugins[2]: expected a call of plugin Labels, after those", -1},
+		"not called":          {inOrder(scenario.PluginCall{Plugin: "Nowhere"}), `plugins[0]: expected a call of plugin Nowhere | actual no matching call; all calls: ["Labels","Labels"`, -1},
 		"not handled":         {inOrder(scenario.PluginCall{Plugin: "Idle"}), "plugins[0].handled: expected true, actual false", 0},
 		"not handled, wanted": {inOrder(scenario.PluginCall{Plugin: "Idle", Handled: &no}), "", -1},
 		"handled, unwanted":   {inOrder(scenario.PluginCall{Plugin: "Quota", Handled: &no}), "plugins[0].handled: expected false, actual true", 6},

@@ -25,25 +25,34 @@ type Refuser struct {
 	Failed bool
 }
 
-// String describes the refuser.
-func (r Refuser) String() string {
-	who := ""
+// Name names the webhook, or the policy and binding.
+func (r Refuser) Name() string {
 	switch {
-	case r.Webhook != "" && r.Failed:
-		return fmt.Sprintf("failed call of webhook %q: %s", r.Webhook, r.Message)
 	case r.Webhook != "":
 		return fmt.Sprintf("webhook %q", r.Webhook)
 	case r.Binding != "":
-		who = fmt.Sprintf("policy %q, binding %q: %s", r.Policy, r.Binding, r.Message)
-	case r.Policy != "":
-		who = fmt.Sprintf("policy %q: %s", r.Policy, r.Message)
-	case r.Failed:
+		return fmt.Sprintf("policy %q, binding %q", r.Policy, r.Binding)
+	default:
+		return fmt.Sprintf("policy %q", r.Policy)
+	}
+}
+
+// String describes the refuser.
+func (r Refuser) String() string {
+	switch {
+	case r == (Refuser{}):
+		return ""
+	case r.Webhook != "" && !r.Failed:
+		return r.Name()
+	case r.Webhook != "":
+		return "failed call of " + r.Name() + ": " + r.Message
+	case r.Policy == "":
 		return "error in a match condition of a webhook: " + r.Message
+	case r.Failed:
+		return "error of " + r.Name() + ": " + r.Message
+	default:
+		return r.Name() + ": " + r.Message
 	}
-	if r.Failed {
-		return "error of " + who
-	}
-	return who
 }
 
 // The beginnings of messages by which an API server says who refused a request

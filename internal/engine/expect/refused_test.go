@@ -166,7 +166,7 @@ func TestInfrastructureOf(t *testing.T) {
 		"a webhook":                  {503, `admission webhook "a" denied the request`, false, ""},
 		"a policy":                   {429, "ValidatingAdmissionPolicy 'a' denied request", false, ""},
 		"plugin not ready":           {403, `configmaps "a" is forbidden: not yet ready to handle request`, true, "an admission plugin was not ready"},
-		"no roles yet":               {403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`, true, "the authorizer refused the request"},
+		"no roles yet":               {403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`, true, `the authorizer refused the request: User "a" cannot create resource "configmaps"; grant it with a Role and a RoleBinding that the scenario is given, or, if it is the user of the run, with what "admissiontest rbac" prints`},
 		"refused":                    {403, "no", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

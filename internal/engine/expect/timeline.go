@@ -15,7 +15,7 @@ import (
 
 // timeline returns the calls of webhooks and plugins for a request. Marked is the call that is marked,
 // or nil.
-func (o Options) timeline(trace framework.Trace, started time.Time, marked *framework.Call) []report.TimelineEntry {
+func timeline(trace framework.Trace, started time.Time, marked *framework.Call) []report.TimelineEntry {
 	var entries []report.TimelineEntry
 	rounds := map[string]int{}
 	for _, call := range trace {
@@ -29,9 +29,9 @@ func (o Options) timeline(trace framework.Trace, started time.Time, marked *fram
 			entry.Idle = len(pluginEffects(call.Plugin)) == 0
 		} else {
 			key := string(call.Phase) + " " + call.Webhook
-			entry.Round, entry.Summary = rounds[key], summary(call)
+			entry.Patch, entry.MorePatch = patchOf(call)
+			entry.Round, entry.Summary = rounds[key], summary(call, entry.Patch)
 			entry.Request, entry.Answer = requestOf(call), call.Answer
-			entry.Patch, entry.MorePatch = o.patchOf(call)
 			rounds[key]++
 		}
 		if !call.Finished.IsZero() {
@@ -98,7 +98,7 @@ func pluginEffects(p *framework.PluginCall) []string {
 }
 
 // summary describes a call: "CREATE ns/name: allowed after 1.2ms".
-func summary(call framework.Call) string {
+func summary(call framework.Call, patch []report.PatchOperation) string {
 	text := call.Answer
 	if request := requestOf(call); request != "" {
 		text = request + ": " + text
@@ -106,8 +106,14 @@ func summary(call framework.Call) string {
 	if !call.Finished.IsZero() {
 		text += fmt.Sprintf(" after %s", call.Finished.Sub(call.Started).Round(100*time.Microsecond))
 	}
-	if call.URL != "" {
-		text += underTest(call)
+	if call.URL != "" { // a webhook under test
+		for _, operation := range patch {
+			text += fmt.Sprintf("; patch: %s %s", operation.Op, operation.Path)
+		}
+		text += fmt.Sprintf("; %d bytes received, %d sent", call.RequestBytes, call.ResponseBytes)
+	}
+	if call.URL != "" && call.Raw != "" {
+		text += "; its answer is no AdmissionReview with a response: " + call.Raw
 	}
 	return text
 }
@@ -120,33 +126,6 @@ func requestOf(call framework.Call) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %v/%v", operation, request["namespace"], request["name"])
-}
-
-// patchLimit is the number of operations of a patch that the summary of a call shows.
-const patchLimit = 5
-
-// underTest describes the answer of a webhook under test: "; patch: add /data; 900 bytes received,
-// 120 sent".
-func underTest(call framework.Call) string {
-	patch, _ := call.Response["patch"].([]any)
-	var operations []string
-	for i, item := range patch {
-		if i == patchLimit {
-			operations = append(operations, fmt.Sprintf("and %d more", len(patch)-i))
-			break
-		}
-		operation, _ := item.(map[string]any)
-		operations = append(operations, fmt.Sprintf("%v %v", operation["op"], operation["path"]))
-	}
-	text := ""
-	if len(operations) > 0 {
-		text = "; patch: " + strings.Join(operations, ", ")
-	}
-	text += fmt.Sprintf("; %d bytes received, %d sent", call.RequestBytes, call.ResponseBytes)
-	if call.Raw != "" {
-		text += "; its answer is no AdmissionReview with a response: " + call.Raw
-	}
-	return text
 }
 
 // ofAdmission reports whether an audit annotation is one of admission: of the API server's own
@@ -181,7 +160,7 @@ const operationLimit = 20
 
 // patchOf returns the operations of the patch that a webhook answered, and the number of those that
 // are left out. They do not show the values of secrets.
-func (o Options) patchOf(call framework.Call) (operations []report.PatchOperation, more int) {
+func patchOf(call framework.Call) (operations []report.PatchOperation, more int) {
 	m, seen := redact.Matcher(), redact.Fields(map[string]any{"request": call.Request(), "response": call.Response})
 	response, _ := seen["response"].(map[string]any)
 	patch, _ := response["patch"].([]any)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -60,7 +59,7 @@ func TestTimelineWithPlugins(t *testing.T) {
 		plugin(7, framework.PluginCall{Name: "Nothing", Handled: true}),
 	}}
 	var got []string
-	for _, entry := range (Options{}).timeline(result.Trace.With(event.Plugins), result.Started, &result.Trace[1]) {
+	for _, entry := range timeline(result.Trace.With(event.Plugins), result.Started, &result.Trace[1]) {
 		text := fmt.Sprintf("%d %s%s %d: %s", int(entry.OffsetMillis/1000), entry.Plugin, entry.Webhook, entry.Round, entry.Summary)
 		if entry.Divergent {
 			text = "> " + text
@@ -101,19 +100,19 @@ func TestPatchOf(t *testing.T) {
 	want := []report.PatchOperation{
 		{Op: "add", Path: "/data/a", Value: `"<b>"`}, {Op: "move", Path: "/data/b", Value: "from /data/c"}, {Op: "remove", Path: "/data/d"}, {Op: "7"}, {},
 	}
-	got, more := Options{}.patchOf(call("ConfigMap", operations...))
+	got, more := patchOf(call("ConfigMap", operations...))
 	if diff := cmp.Diff(want, got); diff != "" || more != 0 {
 		t.Errorf("%d more, -want +got:\n%s", more, diff)
 	}
-	got, _ = Options{}.patchOf(call("Secret", operations...))
+	got, _ = patchOf(call("Secret", operations...))
 	if got[0].Value != "(redacted)" {
 		t.Errorf("for a Secret: got %+v", got[0])
 	}
 	many := make([]any, operationLimit+3)
-	if got, more = (Options{}).patchOf(call("ConfigMap", many...)); len(got) != operationLimit || more != 3 {
+	if got, more = patchOf(call("ConfigMap", many...)); len(got) != operationLimit || more != 3 {
 		t.Errorf("got %d operations and %d more, want %d and 3", len(got), more, operationLimit)
 	}
-	if got, _ = (Options{}).patchOf(framework.Call{}); got != nil {
+	if got, _ = patchOf(framework.Call{}); got != nil {
 		t.Errorf("without a response: got %v", got)
 	}
 }
@@ -124,9 +123,8 @@ func TestSecretsInTexts(t *testing.T) {
 	options := Options{}
 	errs := errors.New("cannot read it: " + secret)
 	texts := []string{Step{}.decisions([]reach.Finding{{Text: "it says " + secret}}, nil, options)[0].Text, Step{}.decisions(nil, errs, options)[0].Text}
-	texts = append(texts, options.details(metav1.Status{Details: &metav1.StatusDetails{RetryAfterSeconds: 1, Name: secret}}))
 	patch := framework.Call{Response: map[string]any{"patch": []any{map[string]any{"op": secret, "path": "/" + secret, "value": secret}}}}
-	operations, _ := options.patchOf(patch)
+	operations, _ := patchOf(patch)
 	texts = append(texts, operations[0].Op, operations[0].Path, operations[0].Value)
 	for _, text := range texts {
 		if strings.Contains(text, "token") || !strings.Contains(text, match.Redacted) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -20,24 +19,19 @@ import (
 )
 
 // WebhookUnderTest is a webhook whose clientConfig does not lead to a Hook: it names a Service outside of
-// the scenario's namespaces, or has a URL. Its configuration can be given, installed, written by a step
-// that is no dry run, or be in a file of the API server.
+// the scenario's namespaces, or has a URL. Its configuration can be given or installed.
 type WebhookUnderTest struct {
-	// Name is the name of the webhook. It is empty for a conversion webhook, and for a Direct one if it
-	// is not known which webhook it is.
+	// Name is the name of the webhook. It is empty for a conversion webhook.
 	Name string
-	// Service is NAMESPACE/NAME of the Service, HostPort is HOST:PORT of the URL. A Direct one can have
-	// neither.
+	// Service is NAMESPACE/NAME of the Service, HostPort is HOST:PORT of the URL. One that is called through a Service
+	// of the scenario has neither.
 	Service, HostPort string
-	// Direct is true if the API server calls the address itself, whatever Endpoints there are: a request
-	// or a file of the API server has the clientConfig.
-	Direct bool
 }
 
 // WebhookAddresses returns the Services of the webhooks under test as sorted NAMESPACE/NAME, and the
 // hosts in the URLs of others as sorted HOST:PORT. The manifests are installed for all scenarios.
 func WebhookAddresses(scenarios []scenario.Scenario, manifests ...map[string]any) (services, hosts []string) {
-	all := webhooksIn(manifests)
+	all := external{}.webhooksIn(manifests)
 	for _, one := range scenario.Cases(scenarios) {
 		all = append(all, WebhooksUnderTest(one)...)
 	}
@@ -50,90 +44,65 @@ func WebhookAddresses(scenarios []scenario.Scenario, manifests ...map[string]any
 	return slices.Sorted(maps.Keys(byService)), slices.Sorted(maps.Keys(byHost))
 }
 
-// webhooksIn returns the webhooks under test in manifests.
-func webhooksIn(manifests []map[string]any) []WebhookUnderTest {
-	w := finder{}
-	for _, manifest := range manifests {
-		w.add(manifest, false)
-	}
-	return w.found
-}
-
 // WebhooksUnderTest returns the webhooks under test of a scenario.
 func WebhooksUnderTest(s scenario.Scenario) []WebhookUnderTest {
-	w := finder{elsewhere: servicesElsewhere(s)}
-	for _, manifest := range s.Spec.Given[:len(s.Spec.Given)-s.Existing] {
-		w.add(manifest, false)
-	}
-	eachStep(s, func(step scenario.Step) {
-		for _, manifest := range step.Install {
-			w.add(manifest, false)
-		}
-		w.addRequest(step)
-		if step.Files != nil {
-			w.addFiles(step.Files.Write)
-		}
+	manifests := slices.Clone(s.Spec.Given[:len(s.Spec.Given)-s.Existing])
+	s.HasStep(func(step scenario.Step) bool {
+		manifests = append(manifests, step.Install...)
+		return false
 	})
-	if s.Spec.Server != nil {
-		w.addFiles(s.Spec.Server.Files)
-	}
-	return w.found
+	return externalOf(s).webhooksIn(manifests)
 }
 
 const admissionGroup = "admissionregistration.k8s.io"
 
-// finder collects webhooks under test.
-type finder struct {
-	found []WebhookUnderTest
-	// elsewhere says of the Services of type ExternalName, by name, whether they lead to another host
-	// than that of the Hooks.
-	elsewhere map[string]bool
-}
+// external has the Services of type ExternalName of a scenario, by name, and whether they lead to another host than that
+// of the Hooks.
+type external map[string]bool
 
-// servicesElsewhere returns finder.elsewhere for a scenario.
-func servicesElsewhere(s scenario.Scenario) map[string]bool {
-	found := map[string]bool{}
-	add := func(manifest map[string]any) {
+func externalOf(s scenario.Scenario) external {
+	manifests, found := slices.Clone(s.Spec.Given), external{}
+	s.HasStep(func(step scenario.Step) bool {
+		manifests = append(append(manifests, step.Install...), step.Create, step.Update, step.Apply)
+		return false
+	})
+	for _, manifest := range manifests {
 		name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-		host, external, _ := unstructured.NestedString(manifest, "spec", "externalName")
-		if manifest["kind"] == "Service" && external {
+		if host, is, _ := unstructured.NestedString(manifest, "spec", "externalName"); is {
 			found[name] = found[name] || host != "$(hooks.host)"
 		}
 	}
-	for _, manifest := range s.Spec.Given {
-		add(manifest)
-	}
-	eachStep(s, func(step scenario.Step) {
-		for _, manifest := range append([]map[string]any{step.Create, step.Update, step.Apply}, step.Install...) {
-			add(manifest)
-		}
-	})
 	return found
 }
 
-// add adds the webhooks of a manifest. Direct is as in WebhookUnderTest.
-func (w *finder) add(manifest map[string]any, direct bool) {
-	items, _ := manifest["webhooks"].([]any)
-	if manifest["kind"] == "CustomResourceDefinition" {
-		conversion, _, _ := unstructured.NestedFieldNoCopy(manifest, "spec", "conversion", "webhook")
-		if one, ok := w.of(conversion); ok && one.Service != "" {
-			w.found = append(w.found, one)
-		}
-		return
-	}
-	if apiVersion, _ := manifest["apiVersion"].(string); apiVersion != "" && !strings.HasPrefix(apiVersion, admissionGroup+"/") {
-		return
-	}
-	for _, item := range items {
-		if one, ok := w.of(item); ok {
-			one.Direct = one.Direct || direct
-			w.found = append(w.found, one)
-		}
-	}
+func jsonOf(value any) string {
+	text, _ := json.Marshal(value) // it was decoded from a file
+	return string(text)
 }
 
-// of returns a webhook, and whether it is one under test.
-func (w *finder) of(item any) (one WebhookUnderTest, ok bool) {
+// webhooksIn returns the webhooks under test in manifests.
+func (e external) webhooksIn(manifests []map[string]any) (all []WebhookUnderTest) {
+	for _, manifest := range manifests {
+		items, _ := manifest["webhooks"].([]any)
+		apiVersion, _ := manifest["apiVersion"].(string)
+		if manifest["kind"] == "CustomResourceDefinition" {
+			conversion, _, _ := unstructured.NestedFieldNoCopy(manifest, "spec", "conversion", "webhook")
+			if one, ok := e.underTest(conversion); ok && one.Service != "" {
+				all = append(all, one)
+			}
+		} else if apiVersion == "" || strings.HasPrefix(apiVersion, admissionGroup+"/") {
+			for _, item := range items {
+				if one, ok := e.underTest(item); ok {
+					all = append(all, one)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// underTest returns a webhook, and whether it is one under test.
+func (e external) underTest(item any) (one WebhookUnderTest, ok bool) {
 	webhook, _ := item.(map[string]any)
 	one.Name, _ = webhook["name"].(string)
 	client, _ := webhook["clientConfig"].(map[string]any)
@@ -145,70 +114,30 @@ func (w *finder) of(item any) (one WebhookUnderTest, ok bool) {
 	}
 	namespace, _ := service["namespace"].(string)
 	name, _ := service["name"].(string)
-	if one.Service = serviceName(namespace, name); one.Service != "" {
-		return one, true
-	}
-	elsewhere, external := w.elsewhere[name]
+	one.Service = serviceName(namespace, name)
 	port, hasPort := service["port"]
-	one.Direct = external && (elsewhere || hasPort && port != "$(hooks.port)")
-	return one, one.Direct
+	elsewhere, isExternal := e[name]
+	return one, one.Service != "" || isExternal && (elsewhere || hasPort && port != "$(hooks.port)")
 }
 
-// addRequest adds the webhooks that the request of a step writes. A dry run and a request that must be
-// refused write none.
-func (w *finder) addRequest(step scenario.Step) {
-	if step.DryRun || refused(step.Then) {
-		return
+// configures reports whether a request of a step, or a file of the API server, configures a webhook that the API server
+// calls itself, whatever Endpoints there are: one of its clientConfigs has not the URL of a Hook.
+func configures(s scenario.Scenario) bool {
+	unseen := func(text string) bool {
+		return strings.Count(text, "clientConfig") > len(hookOrNone.FindAllString(text, -1))
 	}
-	written := []map[string]any{step.Create, step.Update, step.Apply}
-	var raw any
-	if step.Patch != nil && strings.HasPrefix(step.Patch.APIVersion, admissionGroup+"/") {
-		written = append(written, step.Patch.Merge, step.Patch.Strategic)
-		raw = step.Patch.JSON
+	inFiles := func(files map[string]string) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(files)), func(content string) bool {
+			return strings.Contains(content, "WebhookConfiguration") && unseen(content)
+		})
 	}
-	for _, manifest := range written {
-		w.add(manifest, true)
-		if apiVersion, _ := manifest["apiVersion"].(string); step.Body != nil && strings.HasPrefix(apiVersion, admissionGroup+"/") {
-			raw = *step.Body
+	return s.Spec.Server != nil && inFiles(s.Spec.Server.Files) || s.HasStep(func(step scenario.Step) bool {
+		if step.Files != nil && inFiles(step.Files.Write) {
+			return true
 		}
-	}
-	if text, err := json.Marshal(raw); err == nil && strings.Contains(string(text), "clientConfig") && !strings.Contains(string(text), "$(hooks.") {
-		w.found = append(w.found, WebhookUnderTest{Direct: true})
-	}
-}
-
-// eachStep calls a function for each step, also for steps in other steps and of webhooks.
-func eachStep(s scenario.Scenario, do func(scenario.Step)) {
-	s.HasStep(func(step scenario.Step) bool {
-		do(step)
-		return false
+		text := jsonOf([]any{step.Create, step.Update, step.Apply, step.Patch, step.Body})
+		return !step.DryRun && strings.Contains(text, admissionGroup) && unseen(text)
 	})
-}
-
-// refused reports whether a request must be refused.
-func refused(e *scenario.Expectation) bool {
-	if e == nil {
-		return false
-	}
-	codes := len(e.Code) > 0 && !slices.ContainsFunc(e.Code, func(code int) bool { return code < http.StatusBadRequest })
-	return codes || e.RefusedBy != nil || e.Allowed != nil && !*e.Allowed
-}
-
-// urlInFile matches the URL of a clientConfig in a file of the API server.
-var urlInFile = regexp.MustCompile(`\burl["']?\s*:\s*["']?([^\s"',}]+)`)
-
-// addFiles adds the webhooks in files of the API server: in those with static webhook configurations.
-func (w *finder) addFiles(files map[string]string) {
-	for _, content := range files {
-		if !strings.Contains(content, "WebhookConfiguration") {
-			continue
-		}
-		for _, found := range urlInFile.FindAllStringSubmatch(content, -1) {
-			if hostPort(found[1]) != "" {
-				w.found = append(w.found, WebhookUnderTest{Direct: true})
-			}
-		}
-	}
 }
 
 // serviceName returns NAMESPACE/NAME for the Service of a webhook under test, and "" for a Service of
@@ -220,8 +149,12 @@ func serviceName(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// hookURL matches the URL of a Hook in a clientConfig, before its placeholders are replaced.
-var hookURL = regexp.MustCompile(`(?i)^https://(\$\(hooks\.host\)(:\$\(hooks\.port\))?|(localhost|127\.0\.0\.1):\$\(hooks\.port\))(/|$)`)
+// hookURL matches the URL of a Hook in a clientConfig, before its placeholders are replaced. hookOrNone also matches
+// those of hosts that do not exist.
+var (
+	hookURL    = regexp.MustCompile(`(?i)^https://(\$\(hooks\.host\)(:\$\(hooks\.port\))?|(localhost|127\.0\.0\.1):\$\(hooks\.port\))(/|$)`)
+	hookOrNone = regexp.MustCompile(`(?i)https://(\$\(hooks\.host\)(:\$\(hooks\.port\))?|(localhost|127\.0\.0\.1):\$\(hooks\.port\)|[^/"'\s:]+\.invalid(:\d+)?)[/"'\\\s,}]`)
+)
 
 // hostPort returns HOST:PORT for the URL of a webhook under test. It returns "" for the URL of a Hook, for
 // what is not an https URL, and for a host in the domain invalid, which does not exist (RFC 6761).
@@ -257,16 +190,16 @@ type UnseenOptions struct {
 // called without a Hook. It ignores those that a request or a file configures if no step expects calls.
 func UnseenOf(s scenario.Scenario, options UnseenOptions) Unseen {
 	found := Unseen{}
-	expects := s.ExpectsCalls()
-	for _, one := range append(webhooksIn(options.Installed), WebhooksUnderTest(s)...) {
-		switch {
-		case one.Direct && expects:
-			found[cmp.Or(one.Name, "any webhook")] = ""
-		case one.Direct || one.Name == "": // or a conversion webhook
-		case one.Service != "" && options.Endpoints[one.Service].URL == "":
+	if s.ExpectsCalls() && configures(s) {
+		found["any webhook"] = ""
+	}
+	for _, one := range append(external{}.webhooksIn(options.Installed), WebhooksUnderTest(s)...) {
+		unseen := one.HostPort == "" || !options.URLs
+		if one.Service != "" {
+			unseen = options.Endpoints[one.Service].URL == ""
+		}
+		if unseen && one.Name != "" { // a conversion webhook has no name
 			found[one.Name] = one.Service
-		case one.HostPort != "" && !options.URLs:
-			found[one.Name] = ""
 		}
 	}
 	return found
@@ -300,17 +233,14 @@ func (u Unseen) Report() []report.NotSeen {
 // server calls without a Hook.
 func (u Unseen) Unusable(s scenario.Scenario) string {
 	names := slices.Collect(maps.Keys(s.Spec.Hooks))
-	for _, step := range s.Spec.When {
-		names = append(names, scriptedBy(step)...)
-	}
+	s.HasStep(func(step scenario.Step) bool {
+		names = slices.AppendSeq(names, maps.Keys(step.Script))
+		return false
+	})
 	slices.Sort(names)
 	for _, name := range names {
-		service, is := u[name]
-		switch {
-		case service != "":
-			return fmt.Sprintf("the scenario has a script for webhook %s, but the API server calls this webhook through Service %s, without a Hook: give the URL of the webhook with --endpoint %s=URL", name, service, service)
-		case is:
-			return fmt.Sprintf("the scenario has a script for webhook %s, but the API server calls this webhook without a Hook: give its configuration in given or install, with a Service that has an --endpoint", name)
+		if service, is := u[name]; is {
+			return fmt.Sprintf("the scenario has a script for webhook %s, but the API server calls this webhook without a Hook: give its configuration in given or install, with a Service, and the URL of the webhook with --endpoint %s=URL", name, cmp.Or(service, "NAMESPACE/NAME"))
 		}
 	}
 	return ""
@@ -323,13 +253,4 @@ func (u Unseen) Undecidable(s scenario.Scenario) string {
 		return ""
 	}
 	return "admissiontest cannot check the expected calls: " + u.String()
-}
-
-// scriptedBy returns the names of the webhooks for which a step sets a script.
-func scriptedBy(step scenario.Step) []string {
-	names := slices.Collect(maps.Keys(step.Script))
-	for _, inner := range step.Parallel {
-		names = append(names, scriptedBy(inner)...)
-	}
-	return names
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// A step can install a webhook under test, but not in a dry run.
+// A step can install a webhook under test. What a request writes is no endpoint's.
 func TestWebhookServicesOfSteps(t *testing.T) {
 	configuration := func(namespace string) map[string]any {
 		return map[string]any{"webhooks": []any{map[string]any{"clientConfig": map[string]any{"service": map[string]any{"namespace": namespace, "name": "s"}}}}}
@@ -23,7 +23,7 @@ func TestWebhookServicesOfSteps(t *testing.T) {
 		{Parallel: []scenario.Step{{Create: configuration("a")}}}, {Update: map[string]any{"webhooks": "odd"}},
 		{Create: configuration("dry"), DryRun: true},
 	}}}})
-	if diff := cmp.Diff([]string{"a/s", "b/s"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"b/s"}, got); diff != "" {
 		t.Errorf("services (-want +got)\n%s", diff)
 	}
 }
@@ -79,39 +79,42 @@ func TestWaysToWebhookUnderTest(t *testing.T) {
 	given := func(manifests ...map[string]any) scenario.Spec { return scenario.Spec{Given: manifests} }
 	when := func(step scenario.Step) scenario.Spec { return scenario.Spec{When: []scenario.Step{step}} }
 	of := scenario.ObjectReference{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"}
-	body, refused := `{"webhooks": [{"clientConfig": {}}]}`, false
+	body := `{"webhooks": [{"clientConfig": {}}]}`
 	file := map[string]string{"a.yaml": "kind: ValidatingWebhookConfiguration\nwebhooks: [{clientConfig: {url: 'https://h'}}]"}
-	hosted, direct, unnamed := WebhookUnderTest{Name: "w", HostPort: "h:443"}, WebhookUnderTest{Name: "w", HostPort: "h:443", Direct: true}, WebhookUnderTest{Direct: true}
+	hosted := []WebhookUnderTest{{Name: "w", HostPort: "h:443"}}
+	ours, none := configured(map[string]any{"url": "https://$(hooks.host):$(hooks.port)/$(id)"}), configured(map[string]any{"url": "https://unknown.invalid/"})
 	for name, test := range map[string]struct {
-		spec scenario.Spec
-		want []WebhookUnderTest
+		spec   scenario.Spec
+		want   []WebhookUnderTest
+		direct bool
 	}{
-		"given":          {given(url), []WebhookUnderTest{hosted}},
-		"install":        {when(scenario.Step{Install: []map[string]any{url}}), []WebhookUnderTest{hosted}},
-		"create":         {when(scenario.Step{Create: url}), []WebhookUnderTest{direct}},
-		"in parallel":    {when(scenario.Step{Parallel: []scenario.Step{{Update: url}}}), []WebhookUnderTest{direct}},
-		"meanwhile":      {scenario.Spec{Hooks: map[string]scenario.Hook{"a": {Reply: scenario.Reply{Meanwhile: []scenario.Step{{Apply: url}}}}}}, []WebhookUnderTest{direct}},
-		"dry run":        {when(scenario.Step{Create: url, DryRun: true}), nil},
-		"refused":        {when(scenario.Step{Create: url, Then: &scenario.Expectation{Allowed: &refused}}), nil},
-		"refused code":   {when(scenario.Step{Create: url, Then: &scenario.Expectation{Code: []int{422}}}), nil},
-		"some code":      {when(scenario.Step{Create: url, Then: &scenario.Expectation{Code: []int{422, 201}}}), []WebhookUnderTest{direct}},
-		"merge patch":    {when(scenario.Step{Patch: &scenario.Patch{ObjectReference: of, Merge: map[string]any{"webhooks": url["webhooks"]}}}), []WebhookUnderTest{direct}},
-		"JSON patch":     {when(scenario.Step{Patch: &scenario.Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/clientConfig/url"}}}}), []WebhookUnderTest{unnamed}},
-		"other patch":    {when(scenario.Step{Patch: &scenario.Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/timeoutSeconds"}}}}), nil},
-		"body":           {when(scenario.Step{Create: map[string]any{"apiVersion": of.APIVersion}, Body: &body}), []WebhookUnderTest{unnamed}},
-		"file":           {scenario.Spec{Server: &scenario.Server{Files: file}}, []WebhookUnderTest{unnamed}},
-		"later file":     {when(scenario.Step{Files: &scenario.Files{Write: file}}), []WebhookUnderTest{unnamed}},
-		"own Service":    {given(own), nil},
-		"to the Hooks":   {given(own, external("$(hooks.host)")), nil},
-		"their port":     {given(ofPort("$(hooks.port)"), external("$(hooks.host)")), nil},
-		"another port":   {given(ofPort(int64(9443)), external("$(hooks.host)")), []WebhookUnderTest{{Name: "w", Direct: true}}},
-		"another host":   {given(own, external("localhost")), []WebhookUnderTest{{Name: "w", Direct: true}}},
-		"another group":  {given(map[string]any{"apiVersion": "example.com/v1", "webhooks": url["webhooks"]}), nil},
-		"conversion URL": {given(map[string]any{"kind": "CustomResourceDefinition", "spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{"url": "https://h"}}}}}), nil},
+		"given":          {given(url), hosted, false},
+		"install":        {when(scenario.Step{Install: []map[string]any{url}}), hosted, false},
+		"create":         {when(scenario.Step{Create: url}), nil, true},
+		"create a Hook":  {when(scenario.Step{Create: ours}), nil, false},
+		"create none":    {when(scenario.Step{Create: none}), nil, false},
+		"a Hook of two":  {when(scenario.Step{Create: map[string]any{"apiVersion": of.APIVersion, "webhooks": []any{ours["webhooks"].([]any)[0], url["webhooks"].([]any)[0]}}}), nil, true},
+		"in parallel":    {when(scenario.Step{Parallel: []scenario.Step{{Update: url}}}), nil, true},
+		"meanwhile":      {scenario.Spec{Hooks: map[string]scenario.Hook{"a": {Reply: scenario.Reply{Meanwhile: []scenario.Step{{Apply: url}}}}}}, nil, true},
+		"dry run":        {when(scenario.Step{Create: url, DryRun: true}), nil, false},
+		"merge patch":    {when(scenario.Step{Patch: &scenario.Patch{ObjectReference: of, Merge: map[string]any{"webhooks": url["webhooks"]}}}), nil, true},
+		"JSON patch":     {when(scenario.Step{Patch: &scenario.Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/clientConfig/url"}}}}), nil, true},
+		"other patch":    {when(scenario.Step{Patch: &scenario.Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/timeoutSeconds"}}}}), nil, false},
+		"body":           {when(scenario.Step{Create: map[string]any{"apiVersion": of.APIVersion}, Body: &body}), nil, true},
+		"file":           {scenario.Spec{Server: &scenario.Server{Files: file}}, nil, true},
+		"later file":     {when(scenario.Step{Files: &scenario.Files{Write: file}}), nil, true},
+		"own Service":    {given(own), nil, false},
+		"to the Hooks":   {given(own, external("$(hooks.host)")), nil, false},
+		"their port":     {given(ofPort("$(hooks.port)"), external("$(hooks.host)")), nil, false},
+		"another port":   {given(ofPort(int64(9443)), external("$(hooks.host)")), []WebhookUnderTest{{Name: "w"}}, false},
+		"another host":   {given(own, external("localhost")), []WebhookUnderTest{{Name: "w"}}, false},
+		"another group":  {given(map[string]any{"apiVersion": "example.com/v1", "webhooks": url["webhooks"]}), nil, false},
+		"conversion URL": {given(map[string]any{"kind": "CustomResourceDefinition", "spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{"url": "https://h"}}}}}), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, WebhooksUnderTest(scenario.Scenario{Spec: test.spec})); diff != "" {
-				t.Errorf("%s (-want +got)\n%s", name, diff)
+			s := scenario.Scenario{Spec: test.spec}
+			if diff := cmp.Diff(test.want, WebhooksUnderTest(s)); diff != "" || configures(s) != test.direct {
+				t.Errorf("configured by a request or file: %t, want %t; -want +got\n%s", configures(s), test.direct, diff)
 			}
 		})
 	}
@@ -181,7 +184,7 @@ func TestUnseenInstalled(t *testing.T) {
 func TestUnseenScripts(t *testing.T) {
 	const hooks = "  hooks: {guard.example.com: {fault: reset}}"
 	s := guardedScenario(t, hooks)
-	const want = "the scenario has a script for webhook guard.example.com, but the API server calls this webhook through Service guard-system/guard, without a Hook: give the URL of the webhook with --endpoint guard-system/guard=URL"
+	const want = "the scenario has a script for webhook guard.example.com, but the API server calls this webhook without a Hook: give its configuration in given or install, with a Service, and the URL of the webhook with --endpoint guard-system/guard=URL"
 	if got := UnseenOf(s, UnseenOptions{}).Unusable(s); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -221,7 +224,7 @@ func TestUndecidable(t *testing.T) {
 		"times":          {guardedScenario(t, ""), &scenario.Expectation{AnsweredLast: true}, UnseenOptions{}, why + "guard.example.com"},
 		"a placeholder":  {uses, nil, UnseenOptions{}, why + "guard.example.com"},
 		"an endpoint":    {uses, &scenario.Expectation{Calls: &scenario.Calls{}}, endpoint, ""},
-		"a request":      {configure, &scenario.Expectation{Calls: &scenario.Calls{}}, endpoint, why + "guard.example.com"},
+		"a request":      {configure, &scenario.Expectation{Calls: &scenario.Calls{}}, endpoint, why + "any webhook"},
 		"only a request": {configure, nil, endpoint, ""},
 		"any webhook":    {anyName, &scenario.Expectation{Calls: &scenario.Calls{}}, endpoint, why + "any webhook"},
 	} {

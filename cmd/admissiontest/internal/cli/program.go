@@ -108,8 +108,7 @@ func (p *userProgram) Check(selected []scenario.Scenario, skip map[string]string
 	for _, one := range scenario.Cases(selected) {
 		_, skipped := skip[one.Metadata.Name]
 		alone := one.Spec.Server != nil || one.Spec.Isolation == scenario.IsolationNone
-		served := func(w expect.WebhookUnderTest) bool { return !w.Direct }
-		if alone && !skipped && slices.ContainsFunc(expect.WebhooksUnderTest(one), served) {
+		if alone && !skipped && len(expect.WebhooksUnderTest(one)) > 0 {
 			return usagef("scenario %s needs its own API server, but its webhook under test runs in the program %s, whose KUBECONFIG is that of the default API server; add --skip %s, or start the program yourself and give --endpoint",
 				one.Metadata.Name, p.Command[0], one.Metadata.Name)
 		}
