@@ -22,7 +22,7 @@ func ReadReport(text []byte) (*Report, error) {
 	return &r, nil
 }
 
-// Accept moves the findings that an earlier Report has too to Suppressed, and returns those of the earlier one that are
+// Accept moves the findings that an earlier Report has too to Suppressed, and returns the findings that are
 // gone. Only fingerprints count.
 func (r *Report) Accept(earlier *Report) (gone []Finding) {
 	in := func(all []Finding) func(Finding) bool {

@@ -60,7 +60,7 @@ func (c *checker) webhook(h *webhook, field string, f Finding) {
 	c.add(h.configuration, h.field(field), f)
 }
 
-// requests adds a finding about those of the probes for which a webhook is called, unless there are none.
+// requests adds a finding about the probes for which a webhook is called, unless there are none.
 func (c *checker) requests(h *webhook, field string, probes []probe, f Finding) {
 	called, unknown := c.reached(h, probes)
 	if len(called) == 0 {

@@ -63,12 +63,11 @@ type operation struct {
 
 func (m Matcher) operate(op operation, actual any, path string) []Difference {
 	argument := shape(op.argument)
-	described := m.Describe(map[string]any{op.name: op.argument})
 	failed := func(holds bool) []Difference {
 		if holds {
 			return nil
 		}
-		return m.differ(path, described, actual)
+		return m.differ(path, m.describe(op), actual)
 	}
 	switch op.name {
 	case opOneOf:
@@ -139,7 +138,7 @@ func (m Matcher) contains(part, actual any) bool {
 func (m Matcher) containsAll(parts []any, actual any, path string) []Difference {
 	items, isList := actual.([]any)
 	if !isList {
-		return m.differ(path, m.Show(map[string]any{opContainsAll: parts}), actual)
+		return m.differ(path, m.describe(operation{opContainsAll, parts}), actual)
 	}
 	assigned := Assign(len(parts), len(items), func(part, item int) bool {
 		return m.holds(parts[part], items[item])
@@ -154,12 +153,15 @@ func (m Matcher) containsAll(parts []any, actual any, path string) []Difference 
 }
 
 func (m Matcher) inJSON(want, actual any, path string) []Difference {
-	text, _ := actual.(string)
+	text, isText := actual.(string)
+	if !isText {
+		return m.differ(path, m.describe(operation{opJSON, want}), actual)
+	}
 	value, err := decode([]byte(text))
 	if err != nil {
 		return []Difference{{
 			Path:     path,
-			Expected: m.Show(map[string]any{opJSON: want}),
+			Expected: m.describe(operation{opJSON, want}),
 			Actual:   fmt.Sprintf("%s (%v)", m.Show(actual), err),
 		}}
 	}

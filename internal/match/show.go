@@ -46,11 +46,11 @@ func (m Matcher) Cut(text string) string {
 	return fmt.Sprintf("%s… (cut: %d characters in all)", string([]rune(text)[:longest]), length)
 }
 
-// Describe returns a description of the values that an expected value matches: the values in $oneOf, and
-// anything else as Show returns it.
+// Describe returns a description of the values that an expected value matches: an
+// operator in words, anything else as Show returns it.
 func (m Matcher) Describe(expected any) string {
-	if name, argument, ok := Operator(expected); ok && name == opOneOf {
-		return m.OneOf(argument)
+	if name, argument, ok := Operator(expected); ok {
+		return m.describe(operation{name, argument})
 	}
 	return m.Show(expected)
 }
@@ -66,6 +66,59 @@ func (m Matcher) OneOf(choices any) string {
 		return texts[0]
 	}
 	return m.Cut("one of " + strings.Join(texts, ", "))
+}
+
+func (m Matcher) describe(op operation) string {
+	argument := shape(op.argument)
+	list, _ := argument.([]any)
+	switch op.name {
+	case opOneOf:
+		return m.OneOf(list)
+	case opNot:
+		return "a value that is not " + m.Describe(argument)
+	case opAbsent:
+		if argument == false {
+			return "any value, also null"
+		}
+		return "no such field"
+	case opExact:
+		return "exactly " + m.Describe(argument)
+	case opContains:
+		if text, ok := argument.(string); ok {
+			return "a string that contains " + m.Show(text) + ", or a list that contains it"
+		}
+		return "a list with an item that is " + m.Describe(argument)
+	case opContainsAll:
+		texts := make([]string, 0, len(list))
+		for _, part := range list {
+			texts = append(texts, m.Describe(part))
+		}
+		return m.Cut("a list with " + strings.Join(texts, " and "))
+	case opStartsWith:
+		return "a string that begins with " + m.Show(argument)
+	case opNonEmpty:
+		return "a value that is not empty"
+	case opNumber:
+		return m.describeRange(argument)
+	case opJSON:
+		return "a string that is JSON: " + m.Describe(argument)
+	case opEntries:
+		return "a map whose entries are " + m.Describe(argument)
+	default:
+		return m.Show(map[string]any{op.name: argument})
+	}
+}
+
+func (m Matcher) describeRange(argument any) string {
+	bounds, _ := argument.(map[string]any)
+	var parts []string
+	if least, ok := bounds[boundAtLeast]; ok {
+		parts = append(parts, "at least "+m.Show(least))
+	}
+	if most, ok := bounds[boundAtMost]; ok {
+		parts = append(parts, "at most "+m.Show(most))
+	}
+	return "a number of " + strings.Join(parts, " and ")
 }
 
 // Key returns the path of a field: with a dot where the name is plain, else in

@@ -16,5 +16,5 @@
 // # Not promised
 //
 // The Relay neither reads nor changes the bytes. Encryption and authentication of the connections are up to both ends,
-// those of the channel to whoever opens it.
+// and on the channel up to whoever opens it.
 package relay

@@ -200,7 +200,7 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 	return fmt.Errorf("%w: %s: %s", err, lacks, whyUnseen(lacks))
 }
 
-// readParams returns how the parameters that the plugin sees differ from those of the API server, or "".
+// readParams returns how the parameters that the plugin sees differ from the parameters in the API server, or "".
 func (f *Fences) readParams(ctx context.Context, p install.Param) (lacks string, err error) {
 	current, err := f.Client.List(ctx, p.Resource, p.Namespace, metav1.ListOptions{})
 	if err != nil {

@@ -150,7 +150,7 @@ func serviceName(namespace, name string) string {
 }
 
 // hookURL matches the URL of a Hook in a clientConfig, before its placeholders are replaced. hookOrNone also matches
-// those of hosts that do not exist.
+// the URLs of hosts that do not exist.
 var (
 	hookURL    = regexp.MustCompile(`(?i)^https://(\$\(hooks\.host\)(:\$\(hooks\.port\))?|(localhost|127\.0\.0\.1):\$\(hooks\.port\))(/|$)`)
 	hookOrNone = regexp.MustCompile(`(?i)https://(\$\(hooks\.host\)(:\$\(hooks\.port\))?|(localhost|127\.0\.0\.1):\$\(hooks\.port\)|[^/"'\s:]+\.invalid(:\d+)?)[/"'\\\s,}]`)
