@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +15,62 @@ import (
 	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
+
+// readSchemas reads the OpenAPI documents for the samples and for what the policies match.
+func (b *bench) readSchemas(ctx context.Context) error {
+	b.openAPI = map[schema.GroupVersion]map[string]any{}
+	read := b.server.Optional().OpenAPI
+	if read == nil {
+		return nil
+	}
+	var all []schema.GroupVersionKind
+	for _, p := range b.subject.List() {
+		all = append(all, b.kindsOf(p)...)
+	}
+	for _, s := range b.samples {
+		all = append(all, s.kind)
+	}
+	for _, kind := range all {
+		version := kind.GroupVersion()
+		if _, known := b.openAPI[version]; known || version.Version == "*" {
+			continue
+		}
+		document, err := vary.Document(ctx, read, version)
+		if err != nil {
+			return err
+		}
+		b.openAPI[version] = document
+	}
+	return nil
+}
+
+// lacks says why no request of a group can be made.
+func (b *bench) lacks() {
+	lacks := b.observed.Lacks
+	if !slices.ContainsFunc(b.samples, func(s sample) bool { return s.bad >= 0 && len(b.otherVersions(s.kind)) > 0 }) {
+		lacks[Versions] = "the API server serves no kind of a bad object in another version"
+	}
+	if len(b.subject.keys()) == 0 {
+		lacks[Exempted] = "no objectSelector and no matchCondition names a label or annotation of the object"
+	}
+	constants := b.subject.openConstants()
+	if len(constants) == 0 {
+		lacks[Constants] = "no expression has startsWith, endsWith or contains with a constant that does not end in a separator"
+		return
+	}
+	var untried []string
+	for _, c := range constants[:min(len(constants), mostConstants)] {
+		what := "no good object has a value"
+		if c.user {
+			what = "no bad object is created by a user"
+		}
+		untried = append(untried, fmt.Sprintf("%s for which %s(%q) is true", what, c.open, c.text))
+	}
+	lacks[Constants] = strings.Join(untried, "; ")
+}
+
+// mostConstants limits the constants in a reason.
+const mostConstants = 3
 
 // MissingPath is a path in an expression of a policy that no kind has which the policy matches.
 type MissingPath struct {
