@@ -44,7 +44,7 @@ func BenchmarkMutate(b *testing.B) {
 		before.Outcomes = append(before.Outcomes, report.Outcome{Name: name, Verdict: framework.Pass})
 	}
 	for b.Loop() {
-		if got, err := Mutate(b.Context(), options, MutateOptions{Most: 100, Seed: 1, Before: before}); err != nil || got[0].Noticed == 0 || got[0].Unjudged > 0 {
+		if got, err := Mutate(b.Context(), options, MutateOptions{Most: 100, Before: before}); err != nil || got[0].Noticed == 0 || got[0].Unjudged > 0 {
 			b.Fatal(got, err)
 		}
 	}

@@ -53,14 +53,7 @@ func params() []Definition {
 			if !t.sent(Paramless) && t.Unsent[Paramless] == "" {
 				t.Unobserved("a param could not be deleted: a policy of the Subject guards it, or it has a finalizer")
 			}
-			for _, c := range t.each(Paramless) {
-				if c.Bad >= 0 && c.Control.Group == Samples && t.says(c) {
-					t.Reached()
-					if c.Refusal() == "" {
-						t.Errorf("%s: %s, want refused", c.What, outcome(c))
-					}
-				}
-			}
+			t.refused(Paramless)
 		},
 	}, {
 		ID: "PO-BIND-3", Name: "param-shapes", Level: framework.Must,
@@ -73,9 +66,7 @@ func params() []Definition {
 			t.must(len(t.Shapes) > 0, "the API server requires every field of the params")
 			for _, c := range t.each(Shapes) {
 				t.evaluated(c.Control)
-				if c.Cut() {
-					t.cut(c)
-				}
+				t.notCut(c)
 				for _, text := range c.Errors() {
 					if found := bindingOf.FindStringSubmatch(text); found != nil && t.Shapes[found[1]] != "" {
 						t.Errorf("%s: %s: %s", c.Control.What, t.Shapes[found[1]], text)

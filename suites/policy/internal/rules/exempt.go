@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -19,25 +18,23 @@ const (
 
 // exempted gives a bad object each label and annotation that the policies name, and takes it away.
 func (b *bench) exempted(s sample) {
-	add := func(path cel.Path, object map[string]any, change string) {
-		c := b.create(Exempted, s, object, change)
-		c.Path, c.Control = path, b.sampleCase(s)
+	add := func(object map[string]any, change string) {
+		b.create(Exempted, s, object, change).Control = b.sampleCase(s)
 	}
 	keys := b.subject.keys()
 	for _, k := range keys[:min(len(keys), mostKeys)] {
 		path := cel.Path{"metadata", k.in, k.key}
-		if s.bad < 0 || slices.ContainsFunc(s.whole, func(p cel.Path) bool { return p.Below(path) || path.Below(p) }) {
+		if s.bad < 0 || s.inDefect(path) {
 			continue
 		}
 		old, present := vary.At(s.object, path)
 		if present {
-			add(path, vary.With(s.object, path, vary.Remove), "without "+path.String())
+			add(vary.With(s.object, path, vary.Remove), "without "+path.String())
 		}
-		for n, value := range k.values {
-			if n >= mostValues && n < len(k.values)-2 || value == old || len(value) > 63 || k.in == "labels" && !aKey.MatchString(value) {
-				continue
+		for _, value := range k.values[:min(len(k.values), mostValues)] {
+			if value != old && len(value) <= 63 && (k.in != "labels" || aKey.MatchString(value)) {
+				add(withEntry(s.object, path, value), fmt.Sprintf("with %s: %s", path, value))
 			}
-			add(path, withEntry(s.object, path, value), fmt.Sprintf("with %s: %s", path, value))
 		}
 	}
 }
@@ -88,7 +85,7 @@ func (b *bench) near(s sample, c constant) {
 		}
 		control := b.create(Controls, s, set(replaced), fmt.Sprintf("with %s: %s", path, replaced))
 		near := b.create(Constants, s, set(more), fmt.Sprintf("with %s: %s, where %s(%q) is true", path, more, c.open, c.text))
-		near.Path, near.needs = path, []need{accepted(control), func() string {
+		near.needs = []need{accepted(control), func() string {
 			if control.Denied() && len(control.Errors()) == 0 {
 				return ""
 			}

@@ -214,7 +214,7 @@ var aKey = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-
 func (s Subject) keys() []keyed {
 	var found []keyed
 	add := func(k keyed) {
-		k.values = append(slices.Clone(k.values), "true", "contract-other")
+		k.values = append([]string{"true", "contract-other"}, k.values...)
 		if aKey.MatchString(k.key) && !slices.ContainsFunc(found, func(known keyed) bool { return known.in == k.in && known.key == k.key }) {
 			found = append(found, k)
 		}

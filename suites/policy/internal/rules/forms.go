@@ -21,8 +21,8 @@ func (b *bench) forms(s sample) {
 		}
 		value, _ := vary.At(s.object, path)
 		for _, form := range equalQuantities(fmt.Sprint(value)) {
-			c := b.create(Forms, s, vary.With(s.object, path, func(any) (any, bool) { return form, true }), fmt.Sprintf("with %s: %s, which is %v", path, form, value))
-			c.Path, c.Control = path, b.sampleCase(s)
+			other := vary.With(s.object, path, func(any) (any, bool) { return form, true })
+			b.create(Forms, s, other, fmt.Sprintf("with %s: %s, which is %v", path, form, value)).Control = b.sampleCase(s)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func (b *bench) large(s sample) {
 	for _, path := range vary.Paths(s.object, nil) {
 		if value, _ := vary.At(s.object, path); isCollection(value) && read.loopsOver(path) {
 			more := vary.With(s.object, path, func(old any) (any, bool) { return multiplied(old), true })
-			b.create(Large, s, more, fmt.Sprintf("with %d times as many elements in %s", times, path)).Path = path
+			b.create(Large, s, more, fmt.Sprintf("with %d times as many elements in %s", times, path))
 		}
 	}
 }

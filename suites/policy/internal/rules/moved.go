@@ -67,7 +67,7 @@ func (b *bench) moved(s sample) {
 				continue
 			}
 			c := b.create(Siblings, s, appended(s.fix, path, item.bad), "with its fix, and the bad element in "+path.String())
-			c.Path, c.needs = path, append(slices.Clone(needs), accepted(control))
+			c.needs = append(slices.Clone(needs), accepted(control))
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (b *bench) positions(s sample, item badElement, needs []need) {
 	for _, order := range slices.Sorted(maps.Keys(orders)) {
 		varied := vary.With(s.fix, item.list, func(any) (any, bool) { return orders[order], true })
 		if c := b.create(Elements, s, varied, fmt.Sprintf("with its fix, and the bad element of %s %s", item.list, order)); c != nil {
-			c.Path, c.needs = item.list, needs
+			c.needs = needs
 		}
 	}
 }

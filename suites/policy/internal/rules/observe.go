@@ -20,9 +20,7 @@ type Case struct {
 	What string
 	// Good and Bad are the indexes of the sample that it was made from; the other one is -1.
 	Good, Bad int
-	// Path is where the object was varied.
-	Path    cel.Path
-	Request framework.Request
+	Request   framework.Request
 	// Control is another request with which this one is compared. Nil means none.
 	Control *Case
 	// needs are what must be true of other requests, or this one says nothing about the policies.

@@ -53,24 +53,11 @@ func (b *bench) lacks() {
 	if len(b.subject.keys()) == 0 {
 		lacks[Exempted] = "no objectSelector and no matchCondition names a label or annotation of the object"
 	}
-	constants := b.subject.openConstants()
-	if len(constants) == 0 {
-		lacks[Constants] = "no expression has startsWith, endsWith or contains with a constant that does not end in a separator"
-		return
+	lacks[Constants] = "no expression has startsWith, endsWith or contains with a constant that does not end in a separator"
+	for _, c := range b.subject.openConstants() {
+		lacks[Constants] = fmt.Sprintf("no good object has a value, and no bad one a requester, for which %s(%q) is true", c.open, c.text)
 	}
-	var untried []string
-	for _, c := range constants[:min(len(constants), mostConstants)] {
-		what := "no good object has a value"
-		if c.user {
-			what = "no bad object is created by a user"
-		}
-		untried = append(untried, fmt.Sprintf("%s for which %s(%q) is true", what, c.open, c.text))
-	}
-	lacks[Constants] = strings.Join(untried, "; ")
 }
-
-// mostConstants limits the constants in a reason.
-const mostConstants = 3
 
 // MissingPath is a path in an expression of a policy that no kind has which the policy matches.
 type MissingPath struct {
@@ -119,8 +106,8 @@ func (b *bench) schema(kind schema.GroupVersionKind, path cel.Path) map[string]a
 // readPaths are what the policies read of objects.
 type readPaths struct {
 	reads []cel.Read
-	// all is true if any path may be read, or written by a mutation.
-	all bool
+	// all is true if any path may be read, or written by a mutation, and lost if the paths of some parts are not known.
+	all, lost bool
 }
 
 // readPaths returns what some expressions of the policies read.
@@ -129,7 +116,7 @@ func (s Subject) readPaths(expressions func(Policy) []string) readPaths {
 	for _, p := range s.List() {
 		r := p.reads(expressions(p), "object", "oldObject")
 		found.reads = append(found.reads, r.Reads...)
-		found.all = found.all || r.Unknown || p.Mutating()
+		found.all, found.lost = found.all || r.Unknown || p.Mutating(), found.lost || len(r.Lost) > 0
 	}
 	return found
 }

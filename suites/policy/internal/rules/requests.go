@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,6 +60,11 @@ func (s Subject) samples() []sample {
 	return all
 }
 
+// inDefect reports whether a path has, is in, or is the defect of a bad sample.
+func (s sample) inDefect(path cel.Path) bool {
+	return slices.ContainsFunc(s.whole, func(p cel.Path) bool { return p.Below(path) || path.Below(p) })
+}
+
 // create adds the creation of a manifest that was made from a sample. Without a manifest, it returns nil.
 func (b *bench) create(group Group, s sample, manifest map[string]any, change string) *Case {
 	if manifest == nil {
@@ -102,21 +108,21 @@ func derivations() []func(*bench, sample) {
 	}
 }
 
-// oneUnread is how many values that no expression reads there are for each one that is varied nevertheless.
-const oneUnread = 10
-
-// variants removes each value that an expression reads, and empties each such list and map. Some that no expression reads are
-// varied too, because what is read may be hidden.
+// variants removes each value that an expression reads, and empties each such list and map. If it is not known what an expression reads,
+// each value is varied.
 func (b *bench) variants(s sample) {
-	read, unread := b.subject.readPaths(Policy.expressions), 0
+	read := b.subject.readPaths(Policy.expressions)
 	for _, path := range vary.Paths(s.object, nil) {
-		if !read.have(path) {
-			if unread++; unread%oneUnread != 0 {
-				continue
-			}
-		}
 		for _, less := range lessOf(s.object, path) {
-			b.create(Variants, s, less.object, less.change).Path = path
+			if read.lost || read.have(path) {
+				c := b.create(Variants, s, less.object, less.change)
+				c.needs = []need{func() string {
+					if s.bad >= 0 && (s.fix == nil || s.inDefect(path)) {
+						return "what is varied belongs to the defect"
+					}
+					return ""
+				}}
+			}
 		}
 	}
 	varied := b.addressed(s.object)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
@@ -144,13 +143,26 @@ func (t *T) byName(c *Case) bool {
 	return true
 }
 
-// refused fails for each request of groups, made from a bad object that is refused, that the policies do not refuse.
+// refused fails for each request of groups that carries a defect and that the policies do not refuse.
 func (t *T) refused(groups ...Group) {
 	for _, c := range t.each(groups...) {
-		if c.Bad >= 0 && t.says(c) {
+		fix := c.Control != nil && c.Control.Group == Fixes
+		if (c.Bad >= 0 || c.Group == Constants) && !fix && t.says(c) {
 			t.Reached()
 			if c.Refusal() == "" {
-				t.Errorf("%s: %s, want a refusal with %q, which the creation of bad[%d] gets", c.What, outcome(c), t.Bad[c.Bad].Denied, c.Bad)
+				t.Errorf("%s: %s, want a refusal", c.What, outcome(c))
+			}
+		}
+	}
+}
+
+// accepted fails for each request of a group, made from a good object that is allowed, that is refused.
+func (t *T) accepted(group Group) {
+	for _, c := range t.each(group) {
+		if c.Good >= 0 && t.says(c) {
+			t.Reached()
+			if c.Refusal() != "" {
+				t.Errorf("%s: %s", c.What, outcome(c))
 			}
 		}
 	}
@@ -245,15 +257,6 @@ func equals() []Definition {
 			}
 		},
 	}}
-}
-
-// partOfDefect reports whether what was varied in a bad object is, has or belongs to its defect.
-func (t *T) partOfDefect(c *Case) bool {
-	defect := t.Bad[c.Bad].Defect()
-	return defect == nil || slices.ContainsFunc(defect, func(p cel.Path) bool {
-		n := min(len(p), len(c.Path))
-		return slices.Equal(p[:n], c.Path[:n])
-	})
 }
 
 // needBad ends the check if no bad object has a fix: the rule needs a defect.
