@@ -95,9 +95,7 @@ func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([
 	if len(order) == 0 {
 		return all, nil
 	}
-	options.Scenarios, options.Skip, options.KnownFailing, options.Rerun = scenarios, nil, nil, nil
-	options.Progress = onlyStages(options.Progress)
-	result, err := engine.Run(ctx, options)
+	result, err := engine.Run(ctx, quietly(options, scenarios, fmt.Sprintf("running %d mutants of the policies", len(order))))
 	if err != nil {
 		return nil, fmt.Errorf("run mutants: %w", err)
 	}
@@ -184,18 +182,14 @@ func (r *mutantRun) note(outcome report.Outcome) {
 	}
 }
 
-// onlyStages returns a Progress without the outcomes of copies.
-func onlyStages(of engine.Progress) engine.Progress {
-	if of == nil {
-		return nil
+// quietly returns the options of a run of copies, whose progress is one line.
+func quietly(options engine.Options, scenarios []scenario.Scenario, stage string) engine.Options {
+	if options.Progress != nil {
+		options.Progress.Stage(stage)
 	}
-	return stages{of}
+	options.Scenarios, options.Skip, options.KnownFailing, options.Rerun, options.Progress = scenarios, nil, nil, nil, nil
+	return options
 }
-
-type stages struct{ engine.Progress }
-
-// Done does nothing.
-func (stages) Done(report.Outcome) {}
 
 // count counts the mutant, and reports whether it is a survivor.
 func (r *mutantRun) count() bool {

@@ -60,7 +60,7 @@ func (b *bench) observe(ctx context.Context) (*Observations, error) {
 	if err := b.after(ctx); err != nil {
 		return nil, err
 	}
-	return b.observed, b.types(ctx)
+	return b.observed, nil
 }
 
 // unsent notes why requests of groups are not sent, if the cause is an answer of the API server: it does not see a policy
@@ -292,46 +292,4 @@ func (b *bench) after(ctx context.Context) error {
 		return err
 	}
 	return b.unsent(b.withoutPolicies(ctx), Reapplied)
-}
-
-// names adds the names of all fields of an OpenAPI document to a set.
-func names(document any, into map[string]bool) {
-	switch document := document.(type) {
-	case map[string]any:
-		properties, _ := document["properties"].(map[string]any)
-		for name := range properties {
-			into[name] = true
-		}
-		for _, below := range document {
-			names(below, into)
-		}
-	case []any:
-		for _, below := range document {
-			names(below, into)
-		}
-	}
-}
-
-// types checks the types of the expressions of the policies for the kinds of the samples.
-func (b *bench) types(ctx context.Context) error {
-	check := b.server.Optional().TypeCheck
-	if check == nil {
-		return nil
-	}
-	b.observed.Fields = map[string]bool{}
-	for _, document := range b.openAPI {
-		names(document, b.observed.Fields)
-	}
-	seen := map[string]bool{}
-	for _, c := range b.observed.Of(Samples) {
-		if kind := c.Request.Kind.String(); !seen[kind] {
-			seen[kind] = true
-			found, err := check(ctx, b.namespace, c.Request)
-			if err != nil {
-				return err
-			}
-			b.observed.Types = append(b.observed.Types, found...)
-		}
-	}
-	return nil
 }

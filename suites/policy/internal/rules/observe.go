@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/cel"
 )
 
@@ -186,15 +185,10 @@ type Observations struct {
 	// Server is the API server.
 	Server framework.TargetInfo
 	Cases  []*Case
-	// Types is what the type check of Kubernetes says about the expressions of the policies.
-	Types []reach.TypeWarning
 	// Missing are paths in expressions that no kind has which the policy matches.
 	Missing []MissingPath
-	// NotKnown has, by the kind and name of a policy, the fields with expressions that read something of which it is not
-	// known whether a kind has it, and what.
-	NotKnown map[string][]string
-	// Fields are the names of all fields in the API groups of the samples and of the rules of the policies.
-	Fields map[string]bool
+	// NotKnown says of which expressions it is not known whether a kind has what they read.
+	NotKnown []string
 	// Lacks says of groups why no request can be made from the samples.
 	Lacks map[Group]string
 	// Shapes says of which variant of a param each binding of a probe is.

@@ -25,7 +25,7 @@ func (b *bench) readSchemas(ctx context.Context) error {
 	}
 	var all []schema.GroupVersionKind
 	for _, p := range b.subject.List() {
-		all = append(all, b.kindsOf(p)...)
+		all = append(append(all, b.kindsOf(p)...), p.paramKinds()...)
 	}
 	for _, s := range b.samples {
 		all = append(all, s.kind)
@@ -67,35 +67,48 @@ type MissingPath struct {
 	Path string
 }
 
-// findMissing finds the paths in expressions that no kind has which the policy matches, and what is not known about them.
-// An access that may be about several paths is missing if no kind has any of them.
+// findMissing finds the paths in expressions of ValidatingAdmissionPolicies that no kind has which the policy matches, or that its param
+// does not have, and what is not known about them. An access that may be about several paths is missing if no kind has any of them.
 func (b *bench) findMissing() {
-	b.observed.NotKnown = map[string][]string{}
 	for _, p := range b.subject.List() {
-		name, kinds := p.GetKind()+" "+p.GetName(), b.kindsOf(p)
 		for _, expression := range p.expressionsAt() {
-			r := p.reads([]string{expression.text}, "object", "oldObject")
+			r := p.reads([]string{expression.text}, "object", "oldObject", "params")
 			for _, each := range r.Reads {
-				exists, known := len(kinds) == 0, false
-				for _, kind := range kinds {
-					for _, path := range each.Paths {
-						inList := each.In && b.schema(kind, path[:len(path)-1])["items"] != nil
-						known = known || inList || b.schema(kind, path) != nil
-						exists = exists || inList || b.canHave(kind, path)
-					}
+				missing := MissingPath{p.GetKind() + " " + p.GetName(), "object." + each.Paths[0].String()}
+				kinds := b.kindsOf(p)
+				if param, is := each.Paths[0].OfParam(); is {
+					missing.Path, kinds = "params."+param.String(), p.paramKinds()
 				}
-				missing := MissingPath{name, "object." + each.Paths[0].String()}
-				if exists && !known {
+				switch exists, known := b.exists(each, kinds); {
+				case p.Mutating():
+				case exists && !known:
 					r.Lost = append(r.Lost, missing.Path)
-				} else if !exists && !slices.Contains(b.observed.Missing, missing) {
+				case !exists && !slices.Contains(b.observed.Missing, missing):
 					b.observed.Missing = append(b.observed.Missing, missing)
 				}
 			}
-			if len(r.Lost) > 0 {
-				b.observed.NotKnown[name] = append(b.observed.NotKnown[name], expression.path.String()+": "+r.Lost[0])
+			if len(r.Lost) > 0 && !p.Mutating() {
+				b.observed.NotKnown = append(b.observed.NotKnown, fmt.Sprintf("%s %s, %s: %s", p.GetKind(), p.GetName(), expression.path, r.Lost[0]))
 			}
 		}
 	}
+}
+
+// exists reports whether a kind can have what is read, and whether that is known: what has any field has this one.
+func (b *bench) exists(read cel.Read, kinds []schema.GroupVersionKind) (exists, known bool) {
+	exists, known = len(kinds) == 0, len(kinds) == 0
+	for _, kind := range kinds {
+		for _, path := range read.Paths {
+			path, _ = path.OfParam()
+			inList := read.In && len(path) > 0 && b.schema(kind, path[:len(path)-1])["items"] != nil
+			known = known || inList || b.schema(kind, path) != nil
+			exists = exists || inList || b.canHave(kind, path)
+			for i := range path {
+				known = known || b.schema(kind, path[:i])["x-kubernetes-preserve-unknown-fields"] == true
+			}
+		}
+	}
+	return exists, known
 }
 
 // schema returns the schema that a kind has at a path, or nil if it has none or it is not known.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
@@ -49,39 +48,6 @@ func TestNotSeen(t *testing.T) {
 			got := judge(t, "PO-ERR-1", Subject{}, test.observed)
 			if got.Verdict != test.want || !strings.Contains(got.Reason, test.reason) {
 				t.Errorf("%s: %s; want %s: %s", got.Verdict, got.Reason, test.want, test.reason)
-			}
-		})
-	}
-}
-
-// What the type check does not reach is only known if the paths of all expressions are.
-func TestTypeCheckStops(t *testing.T) {
-	const sum, a, b = "ERROR: no matching overload for '_+_'", "ERROR: undefined field 'a'", "ERROR: undefined field 'b'"
-	p := shipped.Manifest{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "p"}}}
-	lost := map[string][]string{"ValidatingAdmissionPolicy p": {"spec.validations[0].expression: params"}}
-	for name, test := range map[string]struct {
-		text string
-		lost map[string][]string
-		want framework.Verdict
-	}{
-		"no warning":          {"", lost, framework.Pass},
-		"all paths are known": {sum, nil, framework.Pass},
-		"of another policy":   {sum, map[string][]string{"ValidatingAdmissionPolicy q": {"x"}}, framework.Pass},
-		"a path is not known": {sum, lost, framework.Inconclusive},
-		"of another kind":     {a, nil, framework.Pass},
-		"that, and no type":   {a, lost, framework.Pass},
-		"that, and a sum":     {a + "\n" + sum, lost, framework.Inconclusive},
-		"the second is of no": {a + "\n" + b, nil, framework.Fail},
-		"a sum, and of no":    {sum + "\n" + b, lost, framework.Fail},
-	} {
-		t.Run(name, func(t *testing.T) {
-			observed := Observations{Cases: []*Case{allowed()}, Fields: map[string]bool{"a": true}, NotKnown: test.lost}
-			if test.text != "" {
-				observed.Types = []reach.TypeWarning{{Kind: "ValidatingAdmissionPolicy", Name: "p", Text: test.text}}
-			}
-			got := judge(t, "PO-ERR-4", Subject{Policies: []shipped.Manifest{p}}, observed)
-			if got.Verdict != test.want || got.Verdict == framework.Inconclusive && !strings.Contains(got.Reason, "validations[0].expression: params") {
-				t.Errorf("%s: %s; want %s", got.Verdict, got.Reason, test.want)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
@@ -69,6 +70,14 @@ func (p Policy) resourceRules() []admissionregistrationv1.NamedRuleWithOperation
 		return nil
 	}
 	return p.spec.MatchConstraints.ResourceRules
+}
+
+// paramKinds returns the kind of the params of the policy, if it has one.
+func (p Policy) paramKinds() []schema.GroupVersionKind {
+	if p.spec.ParamKind == nil {
+		return nil
+	}
+	return []schema.GroupVersionKind{schema.FromAPIVersionAndKind(p.spec.ParamKind.APIVersion, p.spec.ParamKind.Kind)}
 }
 
 // binding is a binding of a Subject.
