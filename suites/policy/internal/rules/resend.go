@@ -133,3 +133,11 @@ func (c *Case) Changed(one, other framework.Result, anyOrder bool) []cel.Path {
 	}
 	return vary.Difference(settled(one), settled(other), nil)
 }
+
+// SetByServer reports whether an object of a sample that is sent again lacks a value that the API server sets without the policies.
+func (c *Case) SetByServer(path cel.Path) bool {
+	sent, _ := c.Request.Object.(*unstructured.Unstructured)
+	_, written := vary.At(sent.UnstructuredContent(), path)
+	_, set := vary.At(c.Before.Fields(), path)
+	return set && !written
+}
