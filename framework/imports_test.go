@@ -81,7 +81,7 @@ func libraries() map[string][]string {
 		"github.com/google/go-containerregistry": {"internal/providers"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay"},
 		"k8s.io/apiextensions-apiserver":         {},
-		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "suites/policy/internal/rules", "internal/vary"},
+		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "internal/vary"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
 		"github.com/google/cel-go":               {"internal/cel", "internal/policymutants", "suites/policy/internal/rules"},
 		"k8s.io/kube-openapi":                    {"framework/reach"},

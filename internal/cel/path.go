@@ -35,6 +35,17 @@ func (p Path) Below(other Path) bool {
 // In reports whether a path is at or below one of others.
 func (p Path) In(others []Path) bool { return slices.ContainsFunc(others, p.Below) }
 
+// param is the first step of a Path that is read of a param.
+type param struct{}
+
+// OfParam returns the path in the param that a path is, or another path as it is.
+func (p Path) OfParam() (Path, bool) {
+	if len(p) > 0 && p[0] == any(param{}) {
+		return p[1:], true
+	}
+	return p, false
+}
+
 // Each is the step of a Path to any element of a list, or to any entry of a map.
 type Each struct{}
 

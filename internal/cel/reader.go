@@ -40,7 +40,7 @@ type Reader struct {
 }
 
 // NewReader returns a Reader that has read expressions of a policy. Roots are the variables of which it notes what is read: object,
-// oldObject. Variables are the expressions of the variables of the policy, by name.
+// oldObject, params. Variables are the expressions of the variables of the policy, by name.
 func NewReader(variables map[string]string, expressions []string, roots ...string) *Reader {
 	r := &Reader{roots: roots, variables: variables, values: map[string][]Path{}}
 	for _, text := range expressions {
@@ -73,6 +73,9 @@ func (r *Reader) value(part ast.Expr, in scope) []Path {
 			}
 		}
 		if slices.Contains(r.roots, name) {
+			if name == "params" {
+				return []Path{{param{}}}
+			}
 			return []Path{{}}
 		}
 	case ast.SelectKind:

@@ -48,8 +48,7 @@ type answer struct {
 
 // finding is the search for cases that notice survivors.
 type finding struct {
-	options engine.Options
-	copies  []scenario.Scenario
+	copies []scenario.Scenario
 	// into has where the answer to a copy of a request is put, by its name.
 	into map[string]func(*answer)
 	mu   sync.Mutex
@@ -59,7 +58,7 @@ type finding struct {
 // names. Each is sent with the mutant, and twice with the unchanged policies: an answer that differs there says nothing. The survivors
 // of a test follow each other.
 func findCases(ctx context.Context, options engine.Options, survivors []*mutantRun) error {
-	f := &finding{options: options, into: map[string]func(*answer){}}
+	f := &finding{into: map[string]func(*answer){}}
 	tried := map[*mutantRun][]*request{}
 	for left := survivors; len(left) > 0; {
 		t := left[0].test
@@ -82,12 +81,9 @@ func findCases(ctx context.Context, options engine.Options, survivors []*mutantR
 	if len(f.copies) == 0 {
 		return nil
 	}
-	f.options.Scenarios, f.options.Skip, f.options.KnownFailing, f.options.Rerun, f.options.Results = f.copies, nil, nil, nil, f.note
-	f.options.Progress = onlyStages(options.Progress)
-	if options.Progress != nil {
-		options.Progress.Stage("looking for cases that notice the survivors")
-	}
-	if _, err := engine.Run(ctx, f.options); err != nil {
+	options = quietly(options, f.copies, "looking for cases that notice the survivors")
+	options.Results = f.note
+	if _, err := engine.Run(ctx, options); err != nil {
 		return fmt.Errorf("find cases: %w", err)
 	}
 	for _, run := range survivors {

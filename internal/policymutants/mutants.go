@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -54,9 +53,8 @@ func testsOf(all []scenario.Scenario) []*test {
 
 // MutateOptions say which mutants run.
 type MutateOptions struct {
-	// Most is the number of mutants of each PolicyTest. If there are more, Seed chooses.
+	// Most is the number of mutants of each PolicyTest.
 	Most int
-	Seed uint64
 	// Before is the report of the cases with the policies as they are. Only cases that passed can notice a change.
 	Before report.Report
 }
@@ -78,14 +76,14 @@ func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([
 	all := make([]report.Mutants, len(tests))
 	for i, t := range tests {
 		possible := mutantsOf(t.scenarios[0])
-		all[i] = report.Mutants{Name: t.scenarios[0].Metadata.Name, Possible: len(possible), Seed: which.Seed}
+		all[i] = report.Mutants{Name: t.scenarios[0].Metadata.Name, Possible: len(possible)}
 		t.scenarios = scenario.Keep(t.scenarios, func(s scenario.Scenario) bool { return passed[s.Metadata.Name] })
 		if len(t.scenarios) == 0 {
 			all[i].Reason = "no case passes with the policies as they are"
 			continue
 		}
 		control := &mutantRun{mutant: mutant{index: -1}, test: t, into: &all[i]}
-		for _, each := range append([]mutant{control.mutant}, choose(possible, which)...) {
+		for _, each := range append([]mutant{control.mutant}, choose(possible, which.Most)...) {
 			run := control
 			if each.index >= 0 {
 				run = &mutantRun{mutant: each, test: t, into: &all[i], control: control}
@@ -97,9 +95,7 @@ func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([
 	if len(order) == 0 {
 		return all, nil
 	}
-	options.Scenarios, options.Skip, options.KnownFailing, options.Rerun = scenarios, nil, nil, nil
-	options.Progress = onlyStages(options.Progress)
-	result, err := engine.Run(ctx, options)
+	result, err := engine.Run(ctx, quietly(options, scenarios, fmt.Sprintf("running %d mutants of the policies", len(order))))
 	if err != nil {
 		return nil, fmt.Errorf("run mutants: %w", err)
 	}
@@ -123,16 +119,14 @@ func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([
 	return all, err
 }
 
-// choose returns the mutants that run, in their order.
-func choose(all []mutant, which MutateOptions) []mutant {
-	if len(all) <= which.Most {
+// choose returns the mutants that run, at equal distances in their order.
+func choose(all []mutant, most int) []mutant {
+	if len(all) <= most {
 		return all
 	}
-	picked := rand.New(rand.NewPCG(which.Seed, 0)).Perm(len(all))[:which.Most] //nolint:gosec // the same seed chooses the same mutants
-	slices.Sort(picked)
-	var chosen []mutant
-	for _, i := range picked {
-		chosen = append(chosen, all[i])
+	chosen := make([]mutant, most)
+	for i := range chosen {
+		chosen[i] = all[i*len(all)/most]
 	}
 	return chosen
 }
@@ -184,31 +178,18 @@ func (r *mutantRun) note(outcome report.Outcome) {
 	case outcome.Mistake:
 		r.refused = true
 	default:
-		if reason := reasonOf(outcome); r.unjudged == "" || !strings.HasPrefix(reason, sameReason) {
-			r.unjudged = reason
-		}
+		r.unjudged = cmp.Or(r.unjudged, report.FirstLine(outcome.Reason), string(outcome.Verdict))
 	}
 }
 
-// sameReason begins the reason of all cases but one, if what they need cannot be installed.
-const sameReason = "setup: this case uses the same policies as "
-
-func reasonOf(outcome report.Outcome) string {
-	return cmp.Or(report.FirstLine(outcome.Reason), string(outcome.Verdict))
-}
-
-// onlyStages returns a Progress without the outcomes of copies.
-func onlyStages(of engine.Progress) engine.Progress {
-	if of == nil {
-		return nil
+// quietly returns the options of a run of copies, whose progress is one line.
+func quietly(options engine.Options, scenarios []scenario.Scenario, stage string) engine.Options {
+	if options.Progress != nil {
+		options.Progress.Stage(stage)
 	}
-	return stages{of}
+	options.Scenarios, options.Skip, options.KnownFailing, options.Rerun, options.Progress = scenarios, nil, nil, nil, nil
+	return options
 }
-
-type stages struct{ engine.Progress }
-
-// Done does nothing.
-func (stages) Done(report.Outcome) {}
 
 // count counts the mutant, and reports whether it is a survivor.
 func (r *mutantRun) count() bool {

@@ -166,35 +166,18 @@ func describe(value any) string {
 // node is a part of an expression, and what it is in, or nil.
 type node struct{ is, in ast.Expr }
 
-func nodesOf(e, in ast.Expr) []node {
-	all := []node{{e, in}}
-	for _, each := range childrenOf(e) {
-		all = append(all, nodesOf(each, e)...)
-	}
-	return all
-}
-
-func childrenOf(e ast.Expr) []ast.Expr {
-	var all []ast.Expr
-	switch e.Kind() {
-	case ast.SelectKind:
-		all = append(all, e.AsSelect().Operand())
-	case ast.CallKind:
-		if e.AsCall().IsMemberFunction() {
-			all = append(all, e.AsCall().Target())
+// nodesOf returns the parts of an expression, apart from the keys of maps.
+func nodesOf(root ast.Expr) []node {
+	var all []node
+	ast.PreOrderVisit(ast.NavigateExpr(ast.NewAST(root, nil), root), ast.NewExprVisitor(func(part ast.Expr) {
+		each, _ := part.(ast.NavigableExpr)
+		switch parent, has := each.Parent(); {
+		case !has:
+			all = append(all, node{part, nil})
+		case parent.Kind() != ast.MapKind || !slices.ContainsFunc(parent.AsMap().Entries(), func(entry ast.EntryExpr) bool { return entry.AsMapEntry().Key().ID() == part.ID() }):
+			all = append(all, node{part, parent})
 		}
-		all = append(all, e.AsCall().Args()...)
-	case ast.ListKind:
-		all = e.AsList().Elements()
-	case ast.MapKind:
-		for _, each := range e.AsMap().Entries() {
-			all = append(all, each.AsMapEntry().Value())
-		}
-	case ast.StructKind:
-		for _, each := range e.AsStruct().Fields() {
-			all = append(all, each.AsStructField().Value())
-		}
-	}
+	}))
 	return all
 }
 
@@ -205,10 +188,10 @@ func (m *mutator) expression(path cel.Path, text string) {
 		return
 	}
 	seen := map[string]bool{textOf(root): true}
-	for i, n := range nodesOf(root, nil) {
+	for i, n := range nodesOf(root) {
 		for j := range variants(n) {
 			changed, _, _ := cel.Parse(text)
-			target := nodesOf(changed, nil)[i]
+			target := nodesOf(changed)[i]
 			other := variants(target)[j]
 			of := mutant{at: cel.Start(n.is, info), old: textOf(n.is), new: textOf(other.is), expression: text, part: textOf(n.is)}
 			switch {

@@ -10,7 +10,7 @@ import (
 type Mutants struct {
 	// Name is the name of the PolicyTest.
 	Name string `json:"name"`
-	// Possible is the number of mutants that the policies have. If not all ran, Seed chose those that did.
+	// Possible is the number of mutants that the policies have. If not all ran, those at equal distances did. Seed is 0.
 	Possible int    `json:"possible"`
 	Seed     uint64 `json:"seed"`
 	// Noticed is the number of mutants for which a case failed, Refused of those that the API server does not accept, because of a
@@ -51,8 +51,8 @@ func (s Survivor) caseText() string {
 func (p *printer) mutants(all []Mutants) {
 	for _, m := range all {
 		p.line("")
-		p.line("mutants of the policies of %s: %d of %d ran (seed %d): %d noticed, %d survived, %d refused by the API server, %d not judged", printable(m.Name),
-			m.Noticed+len(m.Survivors)+m.Refused+m.Unjudged, m.Possible, m.Seed, m.Noticed, len(m.Survivors), m.Refused, m.Unjudged)
+		p.line("mutants of the policies of %s: %d of %d ran: %d noticed, %d survived, %d refused by the API server, %d not judged", printable(m.Name),
+			m.Noticed+len(m.Survivors)+m.Refused+m.Unjudged, m.Possible, m.Noticed, len(m.Survivors), m.Refused, m.Unjudged)
 		for _, s := range m.Survivors {
 			change := s.Old + " -> " + s.New
 			if s.New == "" {

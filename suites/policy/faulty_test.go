@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,112 +9,18 @@ import (
 	"github.com/admissiontest/admissiontest/suites/policy"
 )
 
-// sound obeys all rules: images of Pods come from one registry.
-const sound = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: images}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules:
-      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}
-      - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods/ephemeralcontainers]}
-  matchConditions:
-    - {name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}
-  variables:
-    - {name: all, expression: "dyn(object.spec.containers) + dyn(object.spec.?initContainers.orValue([])) + dyn(object.spec.?ephemeralContainers.orValue([]))"}
-  validations:
-    - expression: "variables.all.all(c, c.image.startsWith('registry.example.com/'))"
-      message: images must come from registry.example.com/
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: images}
-spec: {policyName: images, validationActions: [Deny]}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicy
-metadata: {name: marked}
-spec:
-  failurePolicy: Fail
-  reinvocationPolicy: Never
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
-  mutations:
-    - patchType: ApplyConfiguration
-      applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"marked": "yes"}}}'}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicyBinding
-metadata: {name: marked}
-spec: {policyName: marked}
-`
-
-// second is a further MutatingAdmissionPolicy.
-const second = `
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicy
-metadata: {name: second}
-spec:
-  failurePolicy: Fail
-  reinvocationPolicy: Never
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
-  matchConditions: [{name: other, expression: "!('LABEL' in object.metadata.?labels.orValue({}))"}]
-  mutations:
-    - patchType: ApplyConfiguration
-      applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"second": "yes"}}}'}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicyBinding
-metadata: {name: second}
-spec: {policyName: second}
-`
-
-// guarded is a further policy for the deletion of Pods, with its binding.
-const guarded = `
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: guarded}
-spec:
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [pods]}]}
-  validations: [{expression: "EXPRESSION", message: this Pod stays}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: guarded}
-spec: {policyName: guarded, validationActions: [Deny]}
-`
+// manifest returns a file of testdata. Images, limits, scalers, replicas and templates are policies that obey all rules; second, guarded and
+// replaced are added to one of them.
+func manifest(name string) string {
+	text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+	if err != nil {
+		panic(err)
+	}
+	return "\n" + string(text)
+}
 
 // ofPods is a rule for the create of pods.
 const ofPods = `{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}`
-
-// denying returns a ValidatingAdmissionPolicy with one validation and its binding. Match are its resourceRules, more are other
-// fields of its spec.
-func denying(match, expression string, more ...string) string {
-	return fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: rule}
-spec: {matchConstraints: {resourceRules: [%s]}, validations: [{expression: %q, message: it is bad}]%s}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: rule}
-spec: {policyName: rule, validationActions: [Deny]}
-`, match, expression, strings.Join(append([]string{""}, more...), ", "))
-}
-
-const pod = `
-apiVersion: v1
-kind: Pod
-metadata: {name: p, labels: {exempt: "no"}}
-spec:
-  automountServiceAccountToken: false
-  tolerations: [{key: a, operator: Exists}]
-  containers: [{name: c, image: IMAGE, resources: {limits: {memory: 64Mi}}}]
-`
 
 // file writes a file with manifests.
 func file(t testing.TB, text string) policy.Manifests {
@@ -130,15 +35,15 @@ func file(t testing.TB, text string) policy.Manifests {
 func subject(t testing.TB, policies string) policy.Subject {
 	t.Helper()
 	return policy.Subject{
-		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(pod, "IMAGE", "registry.example.com/a")),
-		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(pod, "IMAGE", "example.org/a")), Denied: "registry.example.com/"}},
+		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(manifest("pod"), "IMAGE", "registry.example.com/a")),
+		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(manifest("pod"), "IMAGE", "example.org/a")), Denied: "registry.example.com/"}},
 	}
 }
 
-// faulty are changes of the sound policy. Each breaks the rules with which it begins, and no other.
+// faulty are changes of the sound policy for images. Each breaks the rules with which it begins, and no other.
 func faulty() map[string]string {
 	change := func(pairs ...string) string {
-		text := sound
+		text := manifest("images")
 		for i := 0; i < len(pairs); i += 2 {
 			if !strings.Contains(text, pairs[i]) {
 				panic("the sound policy has no " + pairs[i])
@@ -158,7 +63,7 @@ func faulty() map[string]string {
 			"startsWith('registry.example.com/'))", `startsWith('registry.example.com/')) || // or\nobject.spec.automountServiceAccountToken\n`),
 		"PO-ERR-3 in many lines":  change("oldObject == null ||", `// a new object\nobject.metadata.labels.exempt != '' &&\noldObject == null ||`),
 		"PO-ERR-4":                change(validation, validation+"    - {expression: \"!has(object.spec.hostNetwrk)\", message: no host network}\n"),
-		"PO-ERR-5":                sound + strings.ReplaceAll(guarded, "EXPRESSION", "object.metadata.name != 'keep'"),
+		"PO-ERR-5":                manifest("images") + strings.ReplaceAll(manifest("guarded"), "EXPRESSION", "object.metadata.name != 'keep'"),
 		"PO-ERR-6":                change(validation, ""),
 		"PO-ERR-3":                change("oldObject == null ||", "oldObject == null || namespaceObject != null ||"),
 		"PO-ERR-3 for an error":   change("oldObject == null ||", "object.metadata.labels.exempt != '' && oldObject == null ||"),
@@ -176,8 +81,8 @@ func faulty() map[string]string {
 		"PO-DOOR-6":               change("startsWith('registry.example.com/'))", "startsWith('registry.example.com/')) || has(object.metadata.generateName)"),
 		"PO-LIFE-1":               change("|| object.spec != oldObject.spec", "|| !has(object.metadata.deletionTimestamp)"),
 		"PO-LIFE-2":               change("|| object.spec != oldObject.spec", "|| object.spec != oldObject.spec || has(object.metadata.deletionTimestamp)"),
-		"PO-LIFE-3":               sound + strings.ReplaceAll(guarded, "EXPRESSION", "request.userInfo.username == 'contract-requester'"),
-		"PO-LIFE-4":               sound + strings.NewReplacer("operations: [DELETE], resources: [pods]", "operations: [UPDATE], resources: [services]", "EXPRESSION", "object.spec.type != 'ClusterIP'").Replace(guarded),
+		"PO-LIFE-3":               manifest("images") + strings.ReplaceAll(manifest("guarded"), "EXPRESSION", "request.userInfo.username == 'contract-requester'"),
+		"PO-LIFE-4":               manifest("images") + strings.NewReplacer("operations: [DELETE], resources: [pods]", "operations: [UPDATE], resources: [services]", "EXPRESSION", "object.spec.type != 'ClusterIP'").Replace(manifest("guarded")),
 		"PO-MUT-1": change("patchType: ApplyConfiguration", "patchType: JSONPatch",
 			`applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"marked": "yes"}}}'}`,
 			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/spec/tolerations/-", value: Object.spec.tolerations{key: "b" + string(size(object.spec.tolerations)), operator: "Exists"}}]'}`),
@@ -188,159 +93,42 @@ func faulty() map[string]string {
 			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels", value: {"marked": "yes"}}]'}`),
 		"PO-MUT-6": change("patchType: ApplyConfiguration", "patchType: JSONPatch", "applyConfiguration: {expression: '"+label+"'}",
 			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels/marked", value: "yes"}]'}`),
-		"PO-MUT-2":  sound + strings.ReplaceAll(second, "LABEL", "marked"),
+		"PO-MUT-2":  manifest("images") + strings.ReplaceAll(manifest("second"), "LABEL", "marked"),
 		"PO-BIND-1": change("spec: {policyName: marked}", "spec: {policyName: markd}"),
 		"PO-ERR-8":  change(validation, validation+"    - {expression: \""+strings.Repeat("object.spec.containers.all(c, ", 7)+"c.name != 'bad'"+strings.Repeat(")", 7)+"\", message: bad name}\n"),
 		"PO-MUT-7":  change("operations: [CREATE], resources: [pods]}]}\n  mutations", "operations: [CREATE, UPDATE], resources: [pods]}]}\n  mutations", label, "oldObject == null ? Object{} : "+label),
 	}
 }
 
-// soundLimits obeys all rules, with a param.
-const soundLimits = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: most}
-spec:
-  paramKind: {apiVersion: v1, kind: ConfigMap}
-  matchConstraints:
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [resourcequotas]}]
-  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
-  auditAnnotations: [{key: seen, valueExpression: "'yes'"}]
-  validations: [{expression: "quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0", message: too many pods, messageExpression: "'too many pods: ' + object.metadata.name"}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: most}
-spec: {policyName: most, validationActions: [Deny], paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}}
-`
-
-const quota = `
-apiVersion: v1
-kind: ResourceQuota
-metadata: {name: q}
-spec: {hard: {pods: "PODS"}}
-`
-
 func limits(t *testing.T, pairs ...string) policy.Subject {
 	t.Helper()
 	return policy.Subject{
-		Policies: file(t, strings.NewReplacer(pairs...).Replace(soundLimits)), Good: file(t, strings.ReplaceAll(quota, "PODS", "3")),
+		Policies: file(t, strings.NewReplacer(pairs...).Replace(manifest("limits"))), Good: file(t, strings.ReplaceAll(manifest("quota"), "PODS", "3")),
 		Given: file(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: most, namespace: default, labels: {a: b}}, data: {most: '5', other: '6'}}"),
-		Bad:   []policy.Bad{{Object: file(t, strings.ReplaceAll(quota, "PODS", "30")), Denied: "too many pods"}},
+		Bad:   []policy.Bad{{Object: file(t, strings.ReplaceAll(manifest("quota"), "PODS", "30")), Denied: "too many pods"}},
 	}
 }
-
-// soundScalers obeys all rules, for a kind that is served in two versions.
-const soundScalers = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: scalers}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: [autoscaling], apiVersions: [v2], operations: [CREATE, UPDATE], resources: [horizontalpodautoscalers]}]
-  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
-  validations: [{expression: "object.spec.maxReplicas <= 5", message: at most 5 replicas}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: scalers}
-spec: {policyName: scalers, validationActions: [Deny]}
-`
-
-const scaler = `
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: s}
-spec: {maxReplicas: MOST, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}
-`
 
 func scalers(t *testing.T, policies string) policy.Subject {
 	t.Helper()
 	return policy.Subject{
-		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(scaler, "MOST", "3")),
-		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(scaler, "MOST", "30")), Denied: "at most 5 replicas"}},
+		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(manifest("scaler"), "MOST", "3")),
+		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(manifest("scaler"), "MOST", "30")), Denied: "at most 5 replicas"}},
 	}
 }
-
-// soundReplicas obeys all rules, for a kind with the subresource scale.
-const soundReplicas = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: replicas}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [replicasets, replicasets/scale]}]
-  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
-  validations: [{expression: "object.spec.?replicas.orValue(0) <= 5", message: at most 5 replicas}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: replicas}
-spec: {policyName: replicas, validationActions: [Deny]}
-`
-
-const replicaSet = `
-apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {name: r}
-spec: {replicas: MOST, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}
-`
 
 func replicas(t *testing.T, policies string) policy.Subject {
 	t.Helper()
 	return policy.Subject{
-		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(replicaSet, "MOST", "3")),
-		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(replicaSet, "MOST", "30")), Denied: "at most 5 replicas"}},
+		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(manifest("replicaset"), "MOST", "3")),
+		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(manifest("replicaset"), "MOST", "30")), Denied: "at most 5 replicas"}},
 	}
 }
-
-// soundTemplates obeys all rules, for Pods and for a kind that has them as a template.
-const soundTemplates = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: templates}
-spec:
-  matchConstraints:
-    resourceRules:
-      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods, pods/ephemeralcontainers]}
-      - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [replicasets]}
-  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
-  variables:
-    - {name: spec, expression: "has(object.spec.template) ? dyn(object.spec.template.spec) : dyn(object.spec)"}
-    - {name: all, expression: "dyn(variables.spec.containers) + dyn(variables.spec.?initContainers.orValue([])) + dyn(variables.spec.?ephemeralContainers.orValue([]))"}
-  validations:
-    - {expression: "variables.all.all(c, c.image.startsWith('registry.example.com/'))", message: images must come from registry.example.com/}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: templates}
-spec: {policyName: templates, validationActions: [Deny]}
-`
-
-// replaced mutates the template of a ReplicaSet that has an owner.
-const replaced = `
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicy
-metadata: {name: marked}
-spec:
-  reinvocationPolicy: Never
-  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [replicasets]}]}
-  matchConditions: [{name: owned, expression: "has(object.metadata.ownerReferences)"}]
-  mutations:
-    - patchType: ApplyConfiguration
-      applyConfiguration: {expression: 'Object{spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{annotations: {"marked": "yes"}}}}}'}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicyBinding
-metadata: {name: marked}
-spec: {policyName: marked}
-`
 
 func templates(t *testing.T, policies string) policy.Subject {
 	t.Helper()
 	set := func(image string) string {
-		return strings.NewReplacer("MOST", "1", "image: i", "image: "+image).Replace(replicaSet)
+		return strings.NewReplacer("MOST", "1", "image: i", "image: "+image).Replace(manifest("replicaset"))
 	}
 	return policy.Subject{
 		Policies: file(t, policies), Good: file(t, set("registry.example.com/a")),
@@ -348,15 +136,15 @@ func templates(t *testing.T, policies string) policy.Subject {
 	}
 }
 
-// faultySubjects are Subjects with changes of soundScalers and soundLimits.
+// faultySubjects are Subjects with changes of other sound policies.
 func faultySubjects(t *testing.T) map[string]policy.Subject {
 	t.Helper()
 	return map[string]policy.Subject{
-		"PO-DOOR-3 by scale": replicas(t, strings.Replace(soundReplicas, ", replicasets/scale", "", 1)),
-		"PO-DOOR-4":          templates(t, strings.Replace(soundTemplates, "[pods, pods/ephemeralcontainers]", "[podtemplates]", 1)),
-		"PO-LIFE-5":          templates(t, strings.Replace(soundTemplates, "  validations:\n", "  validations:\n    - {expression: \"has(object.spec.template) || !has(object.metadata.ownerReferences)\", message: no owner}\n", 1)),
-		"PO-MUT-8":           templates(t, soundTemplates+replaced),
-		"PO-DOOR-5":          scalers(t, strings.Replace(soundScalers, "matchConstraints:", "matchConstraints:\n    matchPolicy: Exact", 1)),
+		"PO-DOOR-3 by scale": replicas(t, strings.Replace(manifest("replicas"), ", replicasets/scale", "", 1)),
+		"PO-DOOR-4":          templates(t, strings.Replace(manifest("templates"), "[pods, pods/ephemeralcontainers]", "[podtemplates]", 1)),
+		"PO-LIFE-5":          templates(t, strings.Replace(manifest("templates"), "  validations:\n", "  validations:\n    - {expression: \"has(object.spec.template) || !has(object.metadata.ownerReferences)\", message: no owner}\n", 1)),
+		"PO-MUT-8":           templates(t, manifest("templates")+manifest("replaced")),
+		"PO-DOOR-5":          scalers(t, strings.Replace(manifest("scalers"), "matchConstraints:", "matchConstraints:\n    matchPolicy: Exact", 1)),
 		"PO-VERDICT-2": limits(t, "quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0",
 			"!has(object.spec.hard) || !('pods' in object.spec.hard) || object.spec.hard['pods'] != '30'"),
 		"PO-BIND-2":               limits(t, "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"),

@@ -36,7 +36,7 @@ func judged(t *testing.T, report policy.Report) (_ policy.Report, failed []strin
 
 // The sound policy obeys all rules, and none is inconclusive.
 func TestSound(t *testing.T) {
-	report, failed := judged(t, checkAsServed(t, server(t), subject(t, sound), sound))
+	report, failed := judged(t, checkAsServed(t, server(t), subject(t, manifest("images")), manifest("images")))
 	if len(failed) > 0 {
 		t.Errorf("the sound policy breaks %v", failed)
 	}
@@ -50,7 +50,7 @@ func TestSound(t *testing.T) {
 
 // So do others: for a kind with two versions, with a param, for a kind with the subresource scale, and for a template.
 func TestOtherSound(t *testing.T) {
-	for name, s := range map[string]policy.Subject{"versions": scalers(t, soundScalers), "params": limits(t), "scale": replicas(t, soundReplicas), "templates": templates(t, soundTemplates)} {
+	for name, s := range map[string]policy.Subject{"versions": scalers(t, manifest("scalers")), "params": limits(t), "scale": replicas(t, manifest("replicas")), "templates": templates(t, manifest("templates"))} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			report, failed := verdicts(t, s)
@@ -69,7 +69,7 @@ func TestOtherSound(t *testing.T) {
 // Two policies with the same result in either order are sound.
 func TestOrders(t *testing.T) {
 	t.Parallel()
-	report := policy.Check(t.Context(), subject(t, sound+strings.ReplaceAll(second, "LABEL", "second")))
+	report := policy.Check(t.Context(), subject(t, manifest("images")+strings.ReplaceAll(manifest("second"), "LABEL", "second")))
 	if strings.Contains(strings.Join(report.Misuse, ""), "does not serve") {
 		t.Skip("the API server has no MutatingAdmissionPolicy")
 	}
@@ -99,7 +99,7 @@ func TestChosenByTheAPIServer(t *testing.T) {
 	on := server(t)
 	const rules = `[{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods, services]}, {apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}]`
 	const onPods = "[" + ofPods + "]"
-	sound := strings.ReplaceAll(second, onPods, rules)
+	sound := strings.ReplaceAll(manifest("second"), onPods, rules)
 	other := strings.NewReplacer("name: second", "name: other", "policyName: second", "policyName: other", `"second": "yes"`, `"other": "yes"`).Replace(sound)
 	for name, test := range map[string]struct {
 		policies string
@@ -199,7 +199,7 @@ func TestFaulty(t *testing.T) {
 
 // What is wrong with a Subject is said once, with the object; nothing is judged.
 func TestMisuse(t *testing.T) {
-	good := strings.ReplaceAll(pod, "IMAGE", "registry.example.com/a")
+	good := strings.ReplaceAll(manifest("pod"), "IMAGE", "registry.example.com/a")
 	for name, test := range map[string]struct {
 		change func(*testing.T, *policy.Subject)
 		want   string
@@ -214,11 +214,11 @@ func TestMisuse(t *testing.T) {
 		"no kind": {func(t *testing.T, s *policy.Subject) { s.Good = file(t, "a: 1") }, "manifests.yaml:1:1: "},
 		"no YAML": {func(t *testing.T, s *policy.Subject) { s.Good = file(t, "a: [") }, "manifests.yaml:1:"},
 		"does not compile": {func(t *testing.T, s *policy.Subject) {
-			s.Policies = file(t, strings.ReplaceAll(sound, "variables.all.all(", "variables.all.al("))
+			s.Policies = file(t, strings.ReplaceAll(manifest("images"), "variables.all.all(", "variables.all.al("))
 		}, "manifests.yaml:16:7: install ValidatingAdmissionPolicy images: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := subject(t, sound)
+			s := subject(t, manifest("images"))
 			test.change(t, &s)
 			report := policy.Check(t.Context(), s)
 			if len(report.Outcomes) > 0 || !strings.Contains(strings.Join(report.Misuse, "\n"), test.want) {
@@ -227,13 +227,13 @@ func TestMisuse(t *testing.T) {
 		})
 	}
 	t.Run("unknown rule", func(t *testing.T) {
-		report := policy.Check(t.Context(), subject(t, sound), policy.Only("PO-ERR-11"), policy.Waive("no-evaluation-error", ""))
+		report := policy.Check(t.Context(), subject(t, manifest("images")), policy.Only("PO-ERR-11"), policy.Waive("no-evaluation-error", ""))
 		if text := strings.Join(report.Misuse, "\n"); !strings.Contains(text, `"PO-ERR-11", did you mean`) && !strings.Contains(text, "PO-ERR-1") || !strings.Contains(text, "has no reason") {
 			t.Errorf("misuse: %s", text)
 		}
 	})
 	t.Run("kind that is not served", func(t *testing.T) {
-		s := subject(t, validating(sound))
+		s := subject(t, validating(manifest("images")))
 		s.Good = file(t, good+"---\n{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}")
 		report, failed := verdicts(t, s, policy.Only("PO-VERDICT-1"))
 		if !slices.Equal(failed, []string{"PO-VERDICT-1"}) || report.Outcomes[0].Verdict != framework.Errored || !strings.Contains(report.Outcomes[0].Reason, "good[1]") {
@@ -252,7 +252,7 @@ func TestWaive(t *testing.T) {
 
 // A sample that no policy is evaluated for proves nothing: no rule about evaluation passes.
 func TestNotEvaluated(t *testing.T) {
-	s := subject(t, validating(sound))
+	s := subject(t, validating(manifest("images")))
 	s.Good, s.Bad = file(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}"), nil
 	report, failed := verdicts(t, s, policy.Only("PO-VERDICT-1", "PO-ERR-1", "PO-BIND-1"))
 	for _, outcome := range report.Outcomes {
@@ -267,9 +267,9 @@ func TestNotEvaluated(t *testing.T) {
 
 // Without the param, nothing is known if a policy guards it.
 func TestGuardedParam(t *testing.T) {
-	guarded := soundLimits + strings.NewReplacer("[pods]", "[configmaps]", "EXPRESSION", "oldObject.metadata.name != 'most'").Replace(guarded)
+	policies := manifest("limits") + strings.NewReplacer("[pods]", "[configmaps]", "EXPRESSION", "oldObject.metadata.name != 'most'").Replace(manifest("guarded"))
 	s := limits(t)
-	s.Policies = file(t, strings.ReplaceAll(guarded, "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"))
+	s.Policies = file(t, strings.ReplaceAll(policies, "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"))
 	report, failed := verdicts(t, s, policy.Only("PO-BIND-2"))
 	if len(failed) > 0 || len(report.Outcomes) != 1 || report.Outcomes[0].Verdict != framework.Inconclusive || !strings.Contains(report.Outcomes[0].Reason, "a param could not be deleted") {
 		t.Errorf("got %+v", report.Outcomes)

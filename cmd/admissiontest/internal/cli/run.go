@@ -299,7 +299,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, show func() (display, ta
 	}
 	if runErr == nil && f.mutants > 0 {
 		options.Progress.Stage("running the cases with changed policies")
-		result.Mutants, runErr = policymutants.Mutate(running, options, policymutants.MutateOptions{Most: f.mutants, Seed: 1, Before: result})
+		result.Mutants, runErr = policymutants.Mutate(running, options, policymutants.MutateOptions{Most: f.mutants, Before: result})
 	}
 	shown.Close()
 	result.Timing.Total = time.Since(began).Seconds()

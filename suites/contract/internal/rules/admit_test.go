@@ -21,7 +21,7 @@ func admitMutants() map[string]mutant {
 		"A3": {build: func(p *sound) admission.Interface { return after{p, addsForEachContainer} }, subject: func(s *check.Subject) {
 			s.Enforced = []string{"metadata.annotations[" + countedContainers + "]"}
 		}},
-		"A5": {build: func(p *sound) admission.Interface { return overwrites{p} }},
+		"A5": {build: inAdmit(overwrites)},
 		"A4": {build: func(p *sound) admission.Interface { return after{p, writesItsCopyOver} }},
 	}
 }
@@ -41,13 +41,11 @@ func (p after) Admit(ctx context.Context, a admission.Attributes, o admission.Ob
 }
 
 // overwrites sets its team also if the user has set one.
-type overwrites struct{ *sound }
-
-func (p overwrites) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func overwrites(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if pod := created(a); pod != nil {
 		delete(pod.Labels, teamLabel)
 	}
-	return p.sound.Admit(ctx, a, o)
+	return p.Admit(ctx, a, o)
 }
 
 // appendsTwice adds a toleration even if there is one already, but not a third.

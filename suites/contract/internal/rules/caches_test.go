@@ -11,7 +11,7 @@ import (
 func cacheMutants() map[string]mutant {
 	return map[string]mutant{
 		"R1": {build: func(p *sound) admission.Interface { return &eager{p} }},
-		"X1": {build: func(p *sound) admission.Interface { return &contextless{p} }},
+		"X1": {build: inValidate(contextless)},
 	}
 }
 
@@ -24,8 +24,6 @@ func (p *eager) SetExternalKubeInformerFactory(factory informers.SharedInformerF
 }
 
 // contextless calls the authorizer with a new context.
-type contextless struct{ *sound }
-
-func (p *contextless) Validate(_ context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	return p.sound.Validate(context.Background(), a, o)
+func contextless(_ context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return p.Validate(context.Background(), a, o)
 }

@@ -44,7 +44,7 @@ func failureMutants() map[string]mutant {
 		})},
 		// It allows everything if the authorizer fails.
 		"F3": {build: decides(func(_ authorizer.Decision, err error) bool { return err != nil })},
-		"F4": {build: func(p *sound) admission.Interface { return forbids{p} }},
+		"F4": {build: inAdmit(forbids)},
 		"F5": {build: func(p *sound) admission.Interface { return &ignoresMapper{sound: p} }},
 		// It asks only its cache.
 		"R3": {build: reads(func(_ *corev1.Namespace, name string, _ error) (*corev1.Namespace, error) {
@@ -52,16 +52,16 @@ func failureMutants() map[string]mutant {
 		})},
 		"T3": {build: func(p *sound) admission.Interface { return &memoizing{sound: p} }},
 		"L2": {build: func(p *sound) admission.Interface { return &asserting{p} }},
-		"Y1": {build: func(p *sound) admission.Interface { return &holding{p} }},
+		"Y1": {build: inValidate(holding)},
 		// It needs the name of the object to be deleted.
-		"Y2": {build: func(p *sound) admission.Interface { return &naming{p} }},
+		"Y2": {build: inValidate(naming)},
 		// It does not know that an object without a name can be meant.
-		"S4": {build: func(p *sound) admission.Interface { return &namingObject{p} }},
-		"S3": {build: func(p *sound) admission.Interface { return &withoutEphemeral{p} }},
-		"S8": {build: func(p *sound) admission.Interface { return checksFirst{p} }},
-		"Y3": {build: func(p *sound) admission.Interface { return &strictAboutOld{p} }},
+		"S4": {build: inValidate(namingObject)},
+		"S3": {build: inValidate(withoutEphemeral)},
+		"S8": {build: inValidate(checksFirst)},
+		"Y3": {build: inValidate(strictAboutOld)},
 		// It looks for a frozen namespace in its cache, and not in the API server.
-		"R4": {build: func(p *sound) admission.Interface { return &freezing{p} }, subject: func(s *check.Subject) {
+		"R4": {build: inValidate(freezing), subject: func(s *check.Subject) {
 			frozen := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "frozen", Annotations: map[string]string{"frozen": "true"}}}
 			s.World = append(s.World, fakes.WithObjects(frozen))
 			s.Reject = append(s.Reject, framework.Create(&corev1.Pod{
@@ -74,10 +74,8 @@ func failureMutants() map[string]mutant {
 }
 
 // forbids returns 403 for each error of its client.
-type forbids struct{ *sound }
-
-func (p forbids) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	err := p.sound.Admit(ctx, a, o)
+func forbids(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.Admit(ctx, a, o)
 	if apierrors.IsInternalError(err) {
 		return admission.NewForbidden(a, err)
 	}
@@ -199,35 +197,29 @@ func (p *asserting) SetExternalKubeInformerFactory(factory informers.SharedInfor
 }
 
 // holding refuses updates of pods in deletion.
-type holding struct{ *sound }
-
-func (p *holding) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func holding(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if pod, ok := a.GetObject().(*corev1.Pod); ok && a.GetOperation() == admission.Update && plainPod(a) && pod.DeletionTimestamp != nil {
 		return admission.NewForbidden(a, errors.New("the pod is in deletion"))
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // namingObject takes the name from the object of an update.
-type namingObject struct{ *sound }
-
-func (p *namingObject) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func namingObject(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if pod, ok := a.GetObject().(*corev1.Pod); ok && plainPod(a) && a.GetOperation() == admission.Update && pod.Name == "" {
 		return apierrors.NewNotFound(corev1.Resource("pods"), pod.Name)
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // checksFirst checks only the first container.
-type checksFirst struct{ *sound }
-
-func (p checksFirst) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func checksFirst(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if pod := created(a); pod != nil && len(pod.Spec.Containers) > 1 {
 		first := pod.DeepCopy()
 		first.Spec.Containers = first.Spec.Containers[:1]
 		a = withPod{a, first}
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 type withPod struct {
@@ -238,45 +230,37 @@ type withPod struct {
 func (w withPod) GetObject() runtime.Object { return w.pod }
 
 // withoutEphemeral looks only at whole pods.
-type withoutEphemeral struct{ *sound }
-
-func (p *withoutEphemeral) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func withoutEphemeral(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if a.GetSubresource() != "" {
 		return nil
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // strictAboutOld refuses each update of a pod with a forbidden label.
-type strictAboutOld struct{ *sound }
-
-func (p *strictAboutOld) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func strictAboutOld(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if pod, ok := a.GetObject().(*corev1.Pod); ok && a.GetOperation() == admission.Update && plainPod(a) && pod.Labels[forbiddenMark] == "true" {
 		return admission.NewForbidden(a, errors.New("the pod is forbidden"))
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // freezing refuses pods in namespaces that its cache says are frozen.
-type freezing struct{ *sound }
-
-func (p *freezing) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func freezing(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if created(a) != nil {
 		if namespace, err := p.namespaces.Get(a.GetNamespace()); err == nil && namespace.Annotations["frozen"] == "true" {
 			return admission.NewForbidden(a, errors.New("the namespace is frozen"))
 		}
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // naming refuses deletes without a name.
-type naming struct{ *sound }
-
-func (p *naming) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func naming(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if plainPod(a) && a.GetOperation() == admission.Delete && a.GetName() == "" {
 		return apierrors.NewInternalError(errors.New("the request has no name"))
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // namespaceOfBody has the namespace of the object.

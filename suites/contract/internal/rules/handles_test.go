@@ -18,12 +18,12 @@ func handlesMutants() map[string]mutant {
 		// It handles CONNECT, for which the Subject has no request.
 		"G2": {build: func(p *sound) admission.Interface { return connects{p} }},
 		"H1": {build: func(p *sound) admission.Interface { return handlesAnything{p} }},
-		"H3": {build: func(p *sound) admission.Interface { return refusesInAdmit{p} }},
-		"V1": {build: func(p *sound) admission.Interface { return annotatesInValidate{p} }},
-		"V2": {build: func(p *sound) admission.Interface { return refusesItsOwn{p} }},
+		"H3": {build: inAdmit(refusesInAdmit)},
+		"V1": {build: inValidate(annotatesInValidate)},
+		"V2": {build: inValidate(refusesItsOwn)},
 		"V3": {build: func(p *sound) admission.Interface { return refusesEarly{p} }},
 		// It acts on services, for which the Subject has no request.
-		"G3": {build: func(p *sound) admission.Interface { return labelsServices{p} }},
+		"G3": {build: inAdmit(labelsServices)},
 	}
 }
 
@@ -46,13 +46,11 @@ func (p refusesEarly) Validate(ctx context.Context, a admission.Attributes, o ad
 }
 
 // labelsServices also labels services.
-type labelsServices struct{ *sound }
-
-func (p labelsServices) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func labelsServices(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if service, ok := a.GetObject().(*corev1.Service); ok && a.GetOperation() == admission.Create && a.GetSubresource() == "" {
 		service.Labels = withKey(service.Labels, teamLabel, "all")
 	}
-	return p.sound.Admit(ctx, a, o)
+	return p.Admit(ctx, a, o)
 }
 
 // admitsAll admits what it should refuse.
@@ -88,9 +86,7 @@ func (handlesAnything) Handles(operation admission.Operation) bool {
 }
 
 // refusesInAdmit only refuses in Admit.
-type refusesInAdmit struct{ *sound }
-
-func (p refusesInAdmit) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func refusesInAdmit(ctx context.Context, p *sound, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() != admission.Create {
 		return nil
 	}
@@ -105,10 +101,8 @@ func (p refusesInAdmit) Admit(ctx context.Context, a admission.Attributes, _ adm
 }
 
 // annotatesInValidate writes to the object that it validates.
-type annotatesInValidate struct{ *sound }
-
-func (p annotatesInValidate) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	err := p.sound.Validate(ctx, a, o)
+func annotatesInValidate(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.Validate(ctx, a, o)
 	if pod := created(a); pod != nil {
 		pod.Annotations = withKey(pod.Annotations, soundPrefix+"validated", "true")
 	}
@@ -116,13 +110,11 @@ func (p annotatesInValidate) Validate(ctx context.Context, a admission.Attribute
 }
 
 // refusesItsOwn refuses in Validate a team that it sets in Admit.
-type refusesItsOwn struct{ *sound }
-
-func (p refusesItsOwn) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func refusesItsOwn(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if pod := created(a); pod != nil && pod.Labels[teamLabel] == "red" {
 		return admission.NewForbidden(a, errors.New("no pod can be of team red"))
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // created returns the pod that a request creates; nil for other requests.

@@ -14,7 +14,7 @@ import (
 func lifecycleMutants() map[string]mutant {
 	return map[string]mutant{
 		"T1": {build: func(p *sound) admission.Interface { return &muddled{sound: p} }},
-		"T2": {build: func(p *sound) admission.Interface { return &firstCome{p} }},
+		"T2": {build: inAdmit(firstCome)},
 		"L1": {build: func(p *sound) admission.Interface { return &endless{p} }},
 	}
 }
@@ -44,10 +44,8 @@ func (p *muddled) Admit(ctx context.Context, a admission.Attributes, o admission
 }
 
 // firstCome uses the first default that its lister returns.
-type firstCome struct{ *sound }
-
-func (p *firstCome) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if err := p.sound.Admit(ctx, a, o); err != nil {
+func firstCome(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if err := p.Admit(ctx, a, o); err != nil {
 		return err
 	}
 	pod, ours, _ := p.pod(a, a.GetObject())

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -24,6 +25,37 @@ type mutant struct {
 	factory func(io.Reader) (admission.Interface, error)
 	// subject changes the Subject. Nil means no change.
 	subject func(*check.Subject)
+}
+
+// phase is what a plugin does in place of sound, which it gets.
+type phase func(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error
+
+// phased is sound with another Admit or Validate; nil means that of sound.
+type phased struct {
+	*sound
+	admit, validate phase
+}
+
+func (p phased) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if p.admit == nil {
+		return p.sound.Admit(ctx, a, o)
+	}
+	return p.admit(ctx, p.sound, a, o)
+}
+
+func (p phased) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if p.validate == nil {
+		return p.sound.Validate(ctx, a, o)
+	}
+	return p.validate(ctx, p.sound, a, o)
+}
+
+func inAdmit(admit phase) func(*sound) admission.Interface {
+	return func(p *sound) admission.Interface { return phased{p, admit, nil} }
+}
+
+func inValidate(validate phase) func(*sound) admission.Interface {
+	return func(p *sound) admission.Interface { return phased{p, nil, validate} }
 }
 
 // mutants returns the broken plugins by the ID of the rule that each breaks.

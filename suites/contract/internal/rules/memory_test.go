@@ -19,10 +19,10 @@ import (
 // aliasMutants returns the broken plugins for memory.go and isolation.go.
 func aliasMutants() map[string]mutant {
 	return map[string]mutant{
-		"O1": {build: func(p *sound) admission.Interface { return editsOld{p} }},
-		"O2": {build: func(p *sound) admission.Interface { return sharesWithOld{p} }},
+		"O1": {build: inAdmit(editsOld)},
+		"O2": {build: inAdmit(sharesWithOld)},
 		"C1": {build: func(p *sound) admission.Interface { return &editsCache{sound: p} }},
-		"C2": {build: func(p *sound) admission.Interface { return sharesWithCache{p} }},
+		"C2": {build: inAdmit(sharesWithCache)},
 		"C3": {build: func(p *sound) admission.Interface {
 			seconds := int64(300)
 			return after{p, func(pod *corev1.Pod) { sharesItsPointer(pod, &seconds) }}
@@ -31,15 +31,13 @@ func aliasMutants() map[string]mutant {
 			kept := &keepsPod{}
 			return after{p, kept.compare}
 		}},
-		"U2": {build: func(p *sound) admission.Interface { return editsUser{p} }},
+		"U2": {build: inAdmit(editsUser)},
 	}
 }
 
 // editsOld removes a label from the old object.
-type editsOld struct{ *sound }
-
-func (p editsOld) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	err := p.sound.Admit(ctx, a, o)
+func editsOld(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.Admit(ctx, a, o)
 	if old, ok := a.GetOldObject().(*corev1.Pod); ok && a.GetOperation() == admission.Update {
 		delete(old.Labels, teamLabel)
 	}
@@ -47,15 +45,13 @@ func (p editsOld) Admit(ctx context.Context, a admission.Attributes, o admission
 }
 
 // sharesWithOld uses a pointer of the old object.
-type sharesWithOld struct{ *sound }
-
-func (p sharesWithOld) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func sharesWithOld(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	pod, _ := a.GetObject().(*corev1.Pod)
 	old, _ := a.GetOldObject().(*corev1.Pod)
 	if pod != nil && old != nil && pod.Spec.Priority == nil && a.GetSubresource() == "" {
 		pod.Spec.Priority = old.Spec.Priority
 	}
-	return p.sound.Admit(ctx, a, o)
+	return p.Admit(ctx, a, o)
 }
 
 // editsCache adds a label to namespaces in the cache. It does so in an index function, under
@@ -97,10 +93,8 @@ func (p *editsCache) Admit(ctx context.Context, a admission.Attributes, o admiss
 }
 
 // sharesWithCache sets the node selector of pods to the annotations of their namespace.
-type sharesWithCache struct{ *sound }
-
-func (p sharesWithCache) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	err := p.sound.Admit(ctx, a, o)
+func sharesWithCache(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.Admit(ctx, a, o)
 	pod := created(a)
 	if err != nil || pod == nil || pod.Spec.NodeSelector != nil {
 		return err
@@ -143,13 +137,11 @@ func (k *keepsPod) compare(pod *corev1.Pod) {
 }
 
 // editsUser adds an entry to the extra of the user.
-type editsUser struct{ *sound }
-
-func (p editsUser) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func editsUser(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if who := a.GetUserInfo(); who != nil && who.GetExtra() != nil {
 		who.GetExtra()[soundPrefix+"seen"] = []string{"true"}
 	}
-	return p.sound.Admit(ctx, a, o)
+	return p.Admit(ctx, a, o)
 }
 
 // TestSpareCapacity: a slice whose spare capacity several objects share is found.

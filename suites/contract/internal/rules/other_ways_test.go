@@ -37,8 +37,8 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		broken mutant
 		says   string
 	}{
-		"allows until it is ready":      {"R1", built(func(p *sound) admission.Interface { return &yielding{p} }), "while no cache had synced"},
-		"calls outlive the request":     {"X1", built(func(p *sound) admission.Interface { return &outliving{p} }), "was canceled while the call"},
+		"allows until it is ready":      {"R1", built(inAdmit(yielding)), "while no cache had synced"},
+		"calls outlive the request":     {"X1", built(inAdmit(outliving)), "was canceled while the call"},
 		"panics without a client":       {"I1", built(func(p *sound) admission.Interface { return &assuming{p} }), "panicked"},
 		"error without text":            {"I1", built(func(p *sound) admission.Interface { return &speechless{p} }), "is empty"},
 		"has no ValidateInitialization": {"I1", unvalidatedMutant(), "has no ValidateInitialization"},
@@ -68,8 +68,8 @@ func TestOtherBrokenPlugins(t *testing.T) {
 			}
 			return namespace, err
 		})), "it uses the object that it reads"},
-		"does not check collections":     {"Y2", built(func(p *sound) admission.Interface { return &bypassed{p} }), "want what the delete of the object alone gets"},
-		"does not check init containers": {"S8", built(func(p *sound) admission.Interface { return omitsInit{p} }), "as init containers"},
+		"does not check collections":     {"Y2", built(inValidate(bypassed)), "want what the delete of the object alone gets"},
+		"does not check init containers": {"S8", built(inValidate(omitsInit)), "as init containers"},
 		"writes before it checks": {"E4", built(func(p *sound) admission.Interface {
 			return &validating{p, func(p *sound, a admission.Attributes) {
 				if created(a) != nil {
@@ -86,13 +86,13 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		"takes the first of an index": {"T2", built(func(p *sound) admission.Interface { return &firstOfIndex{sound: p} }), "with lists in a different order"},
 		"replaces a list":             {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSecrets} }), "spec.imagePullSecrets[0]"},
 		"replaces a map":              {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSelector} }), "spec.nodeSelector[" + check.ForeignMark + "]"},
-		"enforces another field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
+		"enforces another field": {"A5", mutant{build: inAdmit(overwrites), subject: func(s *check.Subject) {
 			s.Enforced = []string{"metadata.labels[other]", "metadata.annotations", "spec.tolerations[]"}
 		}}, "metadata.labels"},
-		"ignores 500 of a kind that is not served": {"F2", built(func(p *sound) admission.Interface { return &optional{p} }), `widgets default/" failed with 500`},
+		"ignores 500 of a kind that is not served": {"F2", built(inValidate(optional)), `widgets default/" failed with 500`},
 		"factory starts a goroutine":               {"K3", mutant{factory: beginning}, "started goroutines"},
 		"waits for foreign caches":                 {"K3", sociable(), "waits for the caches of another plugin"},
-		"writes after a dry run":                   {"D1", built(func(p *sound) admission.Interface { return belated{p} }), "after the dry runs, the plugin wrote"},
+		"writes after a dry run":                   {"D1", built(inValidate(belated)), "after the dry runs, the plugin wrote"},
 		"adds handlers later":                      {"L2", built(func(p *sound) admission.Interface { return &hesitating{p} }), "panicked on deletions"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,24 +110,20 @@ func TestOtherBrokenPlugins(t *testing.T) {
 }
 
 // optional refuses if the API server does not serve widgets, and ignores every other error.
-type optional struct{ *sound }
-
-func (p *optional) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func optional(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	err := p.client.Discovery().RESTClient().Get().AbsPath("/apis/example.com/v1/namespaces/default/widgets").Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return admission.NewForbidden(a, errors.New("there are no widgets"))
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // belated writes in the background, also for dry runs.
-type belated struct{ *sound }
-
-func (p belated) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func belated(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if created(a) != nil {
 		time.AfterFunc(20*time.Millisecond, func() { _ = p.note(context.WithoutCancel(ctx), notDry{a}, "late") })
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // restless writes in the background, without a request, again and again for some seconds.
@@ -170,13 +166,11 @@ func (p *hesitating) SetExternalKubeInformerFactory(factory informers.SharedInfo
 }
 
 // ownPodsOnly does not look at the subresources of pods that it has not admitted.
-type ownPodsOnly struct{ *sound }
-
-func (p ownPodsOnly) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func ownPodsOnly(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if old, ok := a.GetOldObject().(*corev1.Pod); ok && a.GetSubresource() != "" && old.Labels[teamLabel] == "" {
 		return nil
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // labelsAny labels objects of each type, also in an update.
@@ -209,20 +203,20 @@ func TestOtherSoundPlugins(t *testing.T) {
 		"fails with an InternalError": {"E1", refuses(func(_ admission.Attributes, reason string) error {
 			return apierrors.NewInternalError(errors.New(reason))
 		})},
-		"decides about names": {"S5", mutant{build: func(p *sound) admission.Interface { return onlySubject{p} }}},
+		"decides about names": {"S5", mutant{build: inValidate(onlySubject)}},
 		"labels with the name": {"S5", mutant{build: func(p *sound) admission.Interface {
 			return after{p, func(pod *corev1.Pod) { pod.Labels = withKey(pod.Labels, "name", pod.Name) }}
 		}}},
-		"needs one container of many": {"S8", mutant{build: func(p *sound) admission.Interface { return needsImage{p} }, subject: func(s *check.Subject) {
+		"needs one container of many": {"S8", mutant{build: inValidate(needsImage), subject: func(s *check.Subject) {
 			other := s.Allow[0].Object.DeepCopyObject().(*corev1.Pod)
 			other.Spec.Containers[0].Image = "example.com/other"
 			s.Reject = append(s.Reject, framework.Create(other))
 		}}},
 		"completes the elements of the user": {"A5", mutant{build: func(p *sound) admission.Interface { return after{p, addsSidecar} }}},
-		"enforces a field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
+		"enforces a field": {"A5", mutant{build: inAdmit(overwrites), subject: func(s *check.Subject) {
 			s.Enforced = []string{"metadata.labels"}
 		}}},
-		"looks only at pods that it has labelled": {"S3", mutant{build: func(p *sound) admission.Interface { return ownPodsOnly{p} }}},
+		"looks only at pods that it has labelled": {"S3", mutant{build: inValidate(ownPodsOnly)}},
 		"labels unstructured objects": {"Y1", mutant{build: func(p *sound) admission.Interface { return labelsAny{p} }, subject: func(s *check.Subject) {
 			s.Allow, s.Reject = []framework.Request{s.Allow[0].AsUnstructured()}, nil
 		}}},
@@ -241,15 +235,13 @@ func TestOtherSoundPlugins(t *testing.T) {
 }
 
 // omitsInit does not check init containers.
-type omitsInit struct{ *sound }
-
-func (p omitsInit) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func omitsInit(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if pod := created(a); pod != nil {
 		others := pod.DeepCopy()
 		others.Spec.InitContainers = nil
 		a = withPod{a, others}
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // replacesSecrets sets its pull secret, and drops the secrets of the user.
@@ -291,25 +283,21 @@ func (p *firstOfIndex) Admit(ctx context.Context, a admission.Attributes, o admi
 }
 
 // onlySubject refuses new pods with another name.
-type onlySubject struct{ *sound }
-
-func (p onlySubject) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func onlySubject(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if pod := created(a); pod != nil && pod.Name != "subject" {
 		return admission.NewForbidden(a, errors.New("the name is not subject"))
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // needsImage refuses new pods without a container of its image.
-type needsImage struct{ *sound }
-
-func (p needsImage) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func needsImage(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	pod := created(a)
 	has := func(each corev1.Container) bool { return each.Image == "example.com/c" }
 	if pod != nil && !slices.ContainsFunc(pod.Spec.Containers, has) {
 		return admission.NewForbidden(a, errors.New("no container of this image"))
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 // addsSidecar adds a container, and a default to all containers.
@@ -333,34 +321,28 @@ func namesItsImages(pod *corev1.Pod) {
 }
 
 // bypassed does not check the deletion of what has no name.
-type bypassed struct{ *sound }
-
-func (p *bypassed) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func bypassed(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete && a.GetName() == "" {
 		return nil
 	}
-	return p.sound.Validate(ctx, a, o)
+	return p.Validate(ctx, a, o)
 }
 
 func same(p *sound) admission.Interface { return p }
 
 // yielding admits everything until its caches have synced.
-type yielding struct{ *sound }
-
-func (p *yielding) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func yielding(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	for _, synced := range p.synced {
 		if !synced() {
 			return nil
 		}
 	}
-	return p.sound.Admit(ctx, a, o)
+	return p.Admit(ctx, a, o)
 }
 
 // outliving calls with the values of the context of the request, but not with its end.
-type outliving struct{ *sound }
-
-func (p *outliving) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	return p.sound.Admit(context.WithoutCancel(ctx), a, o)
+func outliving(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return p.Admit(context.WithoutCancel(ctx), a, o)
 }
 
 // assuming uses its client without checking for nil.

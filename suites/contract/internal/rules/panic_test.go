@@ -35,7 +35,7 @@ func fragileMutants() map[string]mutant {
 		}),
 		// It uses the user without checking for nil.
 		// It does nothing without ObjectInterfaces.
-		"P6": {build: func(p *sound) admission.Interface { return &withInterfaces{p} }},
+		"P6": {build: inValidate(withInterfaces)},
 		// It asserts that a create has CreateOptions.
 		"P7": validates(func(_ *sound, a admission.Attributes) {
 			if a.GetOperation() == admission.Create {
@@ -102,11 +102,9 @@ func (g anyGroup) GetResource() schema.GroupVersionResource {
 }
 
 // withInterfaces does nothing without ObjectInterfaces.
-type withInterfaces struct{ *sound }
-
-func (w *withInterfaces) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func withInterfaces(ctx context.Context, w *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if o == nil {
 		return nil
 	}
-	return w.sound.Validate(ctx, a, o)
+	return w.Validate(ctx, a, o)
 }

@@ -24,7 +24,7 @@ func answerMutants() map[string]mutant {
 		"E3": refuses(func(a admission.Attributes, reason string) error {
 			return admission.NewForbidden(a, fmt.Errorf("%s of %s", reason, "%!s(MISSING)"))
 		}),
-		"E4": {build: func(p *sound) admission.Interface { return writesEarly{p} }},
+		"E4": {build: inAdmit(writesEarly)},
 		// It uses the prefix of another plugin.
 		"N1": validates(func(_ *sound, a admission.Attributes) {
 			if plainPod(a) {
@@ -35,7 +35,7 @@ func answerMutants() map[string]mutant {
 		// It also writes in a dry run.
 		"D1": sees(func(a admission.Attributes) admission.Attributes { return notDry{a} }),
 		// It does not validate dry runs.
-		"D2": {build: func(p *sound) admission.Interface { return &lenient{p} }},
+		"D2": {build: inValidate(lenient)},
 	}
 }
 
@@ -60,10 +60,8 @@ func refuses(as func(a admission.Attributes, reason string) error) mutant {
 }
 
 // writesEarly writes in Admit, before Validate can refuse.
-type writesEarly struct{ *sound }
-
-func (p writesEarly) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	err := p.sound.Admit(ctx, a, o)
+func writesEarly(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.Admit(ctx, a, o)
 	if pod := created(a); pod != nil && err == nil {
 		return p.note(ctx, a, pod.Labels[teamLabel])
 	}
@@ -99,11 +97,9 @@ type notDry struct{ admission.Attributes }
 func (notDry) IsDryRun() bool { return false }
 
 // lenient does not validate dry runs.
-type lenient struct{ *sound }
-
-func (l *lenient) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func lenient(ctx context.Context, l *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if a.IsDryRun() {
 		return nil
 	}
-	return l.sound.Validate(ctx, a, o)
+	return l.Validate(ctx, a, o)
 }

@@ -18,10 +18,8 @@ import (
 )
 
 // unordered is sound, and refuses with a message that has the entries of a map in random order.
-type unordered struct{ *sound }
-
-func (p unordered) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if p.sound.Validate(ctx, a, o) == nil {
+func unordered(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if p.Validate(ctx, a, o) == nil {
 		return nil
 	}
 	var reasons []string
@@ -34,7 +32,7 @@ func (p unordered) Validate(ctx context.Context, a admission.Attributes, o admis
 // TestVerdictsDoNotVary: messages in random order break refusal-messages-are-stable (E3) each
 // time, and no other rule at any time.
 func TestVerdictsDoNotVary(t *testing.T) {
-	subject := mutant{build: func(p *sound) admission.Interface { return unordered{p} }}.of()
+	subject := mutant{build: inValidate(unordered)}.of()
 	for range 10 {
 		outcomes, misuse := checkRules(subject)
 		if len(misuse) > 0 {

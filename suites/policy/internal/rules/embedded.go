@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/kinds"
-	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
@@ -37,63 +35,48 @@ func (e embedded) template() cel.Path { return e.path[:len(e.path)-1] }
 
 // embeddedIn returns the parts of a sample that are the spec of another kind.
 func (b *bench) embeddedIn(s sample) []embedded {
-	kind, err := object.Kind(s.object)
-	if err != nil {
-		return nil
-	}
 	var found []embedded
 	for _, path := range vary.Paths(s.object, nil) {
-		other, is := embeddable(kinds.TypeAt(b.openAPI[kind.GroupVersion()], kind, path))
-		if is && len(path) > 1 && other.GroupKind() != kind.GroupKind() {
+		other, is := embeddable(kinds.TypeAt(b.openAPI[s.kind.GroupVersion()], s.kind, path))
+		if is && len(path) > 1 && other.GroupKind() != s.kind.GroupKind() {
 			found = append(found, embedded{path, other})
 		}
 	}
 	return found
 }
 
-// children creates the objects that samples embed: the bad ones as the requester, and the good ones as the controller that
-// creates them.
-func (b *bench) children(all []sample) []*Case {
-	var cases []*Case
-	for _, s := range all {
-		for _, part := range b.embeddedIn(s) {
-			child := b.addressed(childOf(s.object, part))
-			if s.good >= 0 {
-				child.SetGenerateName("contract-child-")
-				controlled(child)
-				c := b.newCase(Children, s, framework.Create(child).WithUser(Controllers()[2]), "create", fmt.Sprintf("the %s of %s, as %s", part.kind.Kind, part.path, Controllers()[2].Name))
-				cases = append(cases, c)
-				continue
-			}
-			if len(vary.Below(s.defect, part.path)) == 0 {
-				continue
-			}
-			if outside := b.outside(s, part); len(outside) > 0 {
-				b.observed.Outside = append(b.observed.Outside, fmt.Sprintf("%s: %s", s.name, outside[0]))
-				continue
-			}
-			child.SetName("contract-child")
-			c := b.newCase(Embedded, s, framework.Create(child), "create", fmt.Sprintf("the %s of %s", part.kind.Kind, part.path))
-			c.Alone = b.alone(s, slices.Concat(vary.Below(b.subject.Bad[s.bad].Defect(), part.path), vary.Below(s.defect, part.template())), part.path.String())
-			if c.Alone != nil {
-				cases = append(cases, c.Alone)
-			}
-			cases = append(cases, c)
+// children creates the objects that a sample embeds: of a bad one as the requester, and of a good one as the controller that creates
+// them.
+func (b *bench) children(s sample) {
+	manager := Controllers()[2]
+	for _, part := range b.embeddedIn(s) {
+		child, what := b.addressed(childOf(s.object, part)), fmt.Sprintf("the %s of %s", part.kind.Kind, part.path)
+		if s.good >= 0 {
+			child.SetGenerateName("contract-child-")
+			controlled(child)
+			b.add(Children, s, framework.Create(child).WithUser(manager), "create", what+", as "+manager.Name)
+			continue
+		}
+		if len(vary.Below(s.defect, part.path)) == 0 {
+			continue
+		}
+		if outside := b.outside(s, part); outside != nil {
+			b.observed.Lacks[Embedded] = fmt.Sprintf("the policies also read what is not in the template: %s: %s", s.name, outside)
+			continue
+		}
+		child.SetName("contract-child")
+		c := b.add(Embedded, s, framework.Create(child), "create", what)
+		if alone := b.alone(s, slices.Concat(vary.Below(s.whole, part.path), vary.Below(s.defect, part.template())), part.path.String()); alone != nil {
+			c.needs = []need{refused(alone)}
 		}
 	}
-	return cases
 }
 
 // outside returns what the policies that match a sample read of it outside of a template, apart from what says which object it
-// is and its metadata. What is created from the template does not have it.
-func (b *bench) outside(s sample, part embedded) []cel.Path {
-	kind, err := object.Kind(s.object)
-	if err != nil {
-		return nil
-	}
-	var found []cel.Path
+// is and its metadata. What is created from the template does not have it. Nil means nothing.
+func (b *bench) outside(s sample, part embedded) cel.Path {
 	for _, p := range b.subject.List() {
-		if !slices.Contains(b.kindsOf(p), kind) {
+		if !slices.Contains(b.kindsOf(p), s.kind) {
 			continue
 		}
 		for _, each := range p.reads(p.deciding(), "object").Reads {
@@ -101,13 +84,13 @@ func (b *bench) outside(s sample, part embedded) []cel.Path {
 				continue
 			}
 			for _, path := range each.Paths {
-				if !slices.Contains([]any{"apiVersion", "kind", "metadata"}, path[0]) && b.canHave(kind, path) {
-					found = append(found, path)
+				if !slices.Contains([]any{"apiVersion", "kind", "metadata"}, path[0]) && b.canHave(s.kind, path) {
+					return path
 				}
 			}
 		}
 	}
-	return found
+	return nil
 }
 
 // childOf returns the object that a part of another one describes, with the metadata beside it.
@@ -127,56 +110,4 @@ func controlled(u *unstructured.Unstructured) {
 	_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{
 		"apiVersion": "contract.admissiontest.dev/v1", "kind": "Owner", "name": "contract", "uid": "00000000-0000-0000-0000-000000000000", "controller": true,
 	}}, "metadata", "ownerReferences")
-}
-
-// owned sends what the policies made of good objects again, with a controller: the owner of an object wrote the parts of it
-// that are the spec of another kind.
-func (b *bench) owned() []*Case {
-	var cases []*Case
-	if !b.subject.mutating() {
-		return nil
-	}
-	for _, s := range b.samples() {
-		c := b.sampleCase(s)
-		if s.good < 0 || c == nil || !c.Accepted() || !c.After.Allowed() || len(b.embeddedIn(s)) == 0 {
-			continue
-		}
-		child := b.addressed(c.made(c.After))
-		child.SetName(b.storedName(s, child.GetName(), "-owned"))
-		controlled(child)
-		sent := b.newCase(Owned, s, framework.Create(child), "create", "as the policies made it, with a controller")
-		sent.Control = c
-		for _, part := range b.embeddedIn(s) {
-			sent.Templates = append(sent.Templates, part.template())
-		}
-		cases = append(cases, sent)
-	}
-	return cases
-}
-
-// appliedTwice applies each good object, which is no dry run, and then again.
-func (b *bench) appliedTwice(ctx context.Context) error {
-	for _, s := range b.samples() {
-		c := b.sampleCase(s)
-		if s.good < 0 || c == nil || !c.Accepted() || !b.copied[s.name] {
-			continue
-		}
-		u := b.addressed(s.object)
-		if u.GetName() == "" {
-			continue
-		}
-		u.SetName(b.storedName(s, u.GetName(), "-applied"))
-		var twice []*Case
-		for _, which := range []string{"once", "again"} {
-			applied := b.newCase(Applied, s, applying(u), "apply", which)
-			applied.Request.DryRun, applied.Before = false, c.Before
-			if err := b.send(ctx, []*Case{applied}, after); err != nil {
-				return err
-			}
-			twice = append(twice, applied)
-		}
-		twice[1].Control = twice[0]
-		b.observed.Cases = append(b.observed.Cases, twice[1])
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -17,32 +16,27 @@ const (
 	mostValues = 6
 )
 
-// exempted gives bad objects each label and annotation that the policies name, and takes it away.
-func (b *bench) exempted(all []sample) []*Case {
-	var cases []*Case
-	for i, k := range b.subject.keys() {
-		for _, s := range all {
-			path := cel.Path{"metadata", k.in, k.key}
-			if s.bad < 0 || i >= mostKeys || b.inDefect(s, path) {
-				continue
-			}
-			old, present := vary.At(s.object, path)
-			if present {
-				c := b.create(Exempted, s, vary.With(s.object, path, vary.Remove), "without "+path.String())
-				c.Path, c.Control = path, b.sampleCase(s)
-				cases = append(cases, c)
-			}
-			for n, value := range k.values {
-				if n >= mostValues && n < len(k.values)-2 || value == old || len(value) > 63 || k.in == "labels" && !aKey.MatchString(value) {
-					continue
-				}
-				c := b.create(Exempted, s, withEntry(s.object, path, value), fmt.Sprintf("with %s: %s", path, value))
-				c.Path, c.Control = path, b.sampleCase(s)
-				cases = append(cases, c)
+// exempted gives a bad object each label and annotation that the policies name, and takes it away.
+func (b *bench) exempted(s sample) {
+	add := func(object map[string]any, change string) {
+		b.create(Exempted, s, object, change).Control = b.sampleCase(s)
+	}
+	keys := b.subject.keys()
+	for _, k := range keys[:min(len(keys), mostKeys)] {
+		path := cel.Path{"metadata", k.in, k.key}
+		if s.bad < 0 || s.inDefect(path) {
+			continue
+		}
+		old, present := vary.At(s.object, path)
+		if present {
+			add(vary.With(s.object, path, vary.Remove), "without "+path.String())
+		}
+		for _, value := range k.values[:min(len(k.values), mostValues)] {
+			if value != old && len(value) <= 63 && (k.in != "labels" || aKey.MatchString(value)) {
+				add(withEntry(s.object, path, value), fmt.Sprintf("with %s: %s", path, value))
 			}
 		}
 	}
-	return cases
 }
 
 // withEntry returns a copy of an object with a value in a map, which need not exist.
@@ -58,49 +52,31 @@ func withEntry(object map[string]any, path cel.Path, value any) map[string]any {
 	})
 }
 
-// inDefect reports whether a path has, is in, or is the defect of a bad sample.
-func (b *bench) inDefect(s sample, path cel.Path) bool {
-	return slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p cel.Path) bool { return p.Below(path) || path.Below(p) })
-}
-
-// constants puts more around each constant of the policies that they only compare with a part: in good objects, and
-// in the name of the user who creates bad ones.
-func (b *bench) constants(all []sample) []*Case {
-	var cases []*Case
-	for _, p := range b.subject.List() {
-		for _, c := range p.openConstants(b.subject.constantsOfParams(p)) {
-			before := len(cases)
-			for _, s := range all {
-				if s.bad >= 0 && c.user {
-					name := c.text + "x"
-					if c.open == "endsWith" {
-						name = "x" + c.text
-					}
-					request := framework.Create(b.addressed(s.object)).WithUser(framework.User{Name: name})
-					cases = append(cases, b.newCase(Constants, s, request, "create", fmt.Sprintf("as %s, where %s(%q) is true", name, c.open, c.text)))
-				}
-				if s.good >= 0 && !c.user {
-					cases = append(cases, b.near(s, c)...)
-				}
+// constants puts more around each constant of the policies that they only compare with a part: in a good object, and
+// in the name of the user who creates a bad one.
+func (b *bench) constants(s sample) {
+	for _, c := range b.subject.openConstants() {
+		switch {
+		case s.bad >= 0 && c.user:
+			name := c.text + "x"
+			if c.open == "endsWith" {
+				name = "x" + c.text
 			}
-			switch untried := len(cases) == before; {
-			case untried && c.user:
-				b.observed.Untried = append(b.observed.Untried, fmt.Sprintf("there is no bad object, and %s(%q) is about the user who creates one", c.open, c.text))
-			case untried:
-				b.observed.Untried = append(b.observed.Untried, fmt.Sprintf("no good object has a value for which %s(%q) is true", c.open, c.text))
-			}
+			request := framework.Create(b.addressed(s.object)).WithUser(framework.User{Name: name})
+			b.add(Constants, s, request, "create", fmt.Sprintf("as %s, where %s(%q) is true", name, c.open, c.text))
+		case s.good >= 0 && !c.user:
+			b.near(s, c)
 		}
 	}
-	return cases
 }
 
-// near returns the requests for the values of a good sample that have a constant.
-func (b *bench) near(s sample, c constant) []*Case {
-	var cases []*Case
+// near adds the requests for the values of a good sample that have a constant. Without the constant a value must be refused: otherwise the
+// constant does not decide.
+func (b *bench) near(s sample, c constant) {
 	for _, path := range vary.Paths(s.object, nil) {
 		value, _ := vary.At(s.object, path)
 		text, _ := value.(string)
-		replaced, near, ok := c.inside(text)
+		replaced, more, ok := c.inside(text)
 		if !ok || strings.Contains(text, "\n") {
 			continue
 		}
@@ -108,9 +84,12 @@ func (b *bench) near(s sample, c constant) []*Case {
 			return vary.With(s.object, path, func(any) (any, bool) { return value, true })
 		}
 		control := b.create(Controls, s, set(replaced), fmt.Sprintf("with %s: %s", path, replaced))
-		c := b.create(Constants, s, set(near), fmt.Sprintf("with %s: %s, where %s(%q) is true", path, near, c.open, c.text))
-		c.Control, c.Path = control, path
-		cases = append(cases, control, c)
+		near := b.create(Constants, s, set(more), fmt.Sprintf("with %s: %s, where %s(%q) is true", path, more, c.open, c.text))
+		near.needs = []need{accepted(control), func() string {
+			if control.Denied() && len(control.Errors()) == 0 {
+				return ""
+			}
+			return control.What + ": " + outcome(control) + ", so the constant does not decide"
+		}}
 	}
-	return cases
 }

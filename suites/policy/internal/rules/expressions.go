@@ -9,7 +9,8 @@ import (
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/vary"
@@ -173,6 +174,15 @@ func (s Subject) constantsOfParams(p Policy) []string {
 	return found
 }
 
+// openConstants returns the open constants of all policies.
+func (s Subject) openConstants() []constant {
+	var all []constant
+	for _, p := range s.List() {
+		all = append(all, p.openConstants(s.constantsOfParams(p))...)
+	}
+	return all
+}
+
 // inside returns the value with a constant replaced, and with more around the constant on the side that the function
 // leaves open. Ok is false if the value does not have the constant there.
 func (c constant) inside(value string) (replaced, near string, ok bool) {
@@ -204,25 +214,17 @@ var aKey = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-
 func (s Subject) keys() []keyed {
 	var found []keyed
 	add := func(k keyed) {
-		k.values = append(k.values, "true", "contract-other")
+		k.values = append([]string{"true", "contract-other"}, k.values...)
 		if aKey.MatchString(k.key) && !slices.ContainsFunc(found, func(known keyed) bool { return known.in == k.in && known.key == k.key }) {
 			found = append(found, k)
 		}
 	}
-	for _, m := range s.Policies {
-		for _, at := range [][]string{{"spec", "matchConstraints", "objectSelector"}, {"spec", "matchResources", "objectSelector"}} {
-			selector, _, _ := unstructured.NestedMap(m.Object, at...)
-			labels, _, _ := unstructured.NestedStringMap(selector, "matchLabels")
-			for _, key := range slices.Sorted(maps.Keys(labels)) {
-				add(keyed{"labels", key, []string{labels[key]}})
-			}
-			requirements, _, _ := unstructured.NestedSlice(selector, "matchExpressions")
-			for _, each := range requirements {
-				fields, _ := each.(map[string]any)
-				values, _, _ := unstructured.NestedStringSlice(fields, "values")
-				key, _, _ := unstructured.NestedString(fields, "key")
-				add(keyed{"labels", key, values})
-			}
+	for _, selector := range s.objectSelectors() {
+		for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+			add(keyed{"labels", key, []string{selector.MatchLabels[key]}})
+		}
+		for _, each := range selector.MatchExpressions {
+			add(keyed{"labels", each.Key, each.Values})
 		}
 	}
 	for _, p := range s.List() {
@@ -237,6 +239,23 @@ func (s Subject) keys() []keyed {
 				}
 			}
 		}
+	}
+	return found
+}
+
+// objectSelectors returns the objectSelectors of policies and bindings.
+func (s Subject) objectSelectors() []metav1.LabelSelector {
+	var found []metav1.LabelSelector
+	add := func(match *admissionregistrationv1.MatchResources) {
+		if match != nil && match.ObjectSelector != nil {
+			found = append(found, *match.ObjectSelector)
+		}
+	}
+	for _, p := range s.List() {
+		add(p.spec.MatchConstraints)
+	}
+	for _, b := range s.Bindings() {
+		add(b.spec.MatchResources)
 	}
 	return found
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -14,10 +13,10 @@ import (
 func withExpression(expression string) Policy { return withExpressionIn("validations", expression) }
 
 func withExpressionIn(list, expression string) Policy {
-	return policyOf(unstructured.Unstructured{Object: map[string]any{
+	return Subject{Policies: []shipped.Manifest{{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": validatingPolicy,
 		"spec": map[string]any{list: []any{map[string]any{"expression": expression}}},
-	}})
+	}}}}.List()[0]
 }
 
 // A constant that ends in a separator is bounded. The near miss has more on the side that the function leaves open.

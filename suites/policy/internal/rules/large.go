@@ -12,21 +12,15 @@ import (
 // times is how many times larger the lists and maps are made that expressions loop over.
 const times = 10
 
-// large creates samples in which each list and map that an expression loops over has ten times as many elements.
-func (b *bench) large(all []sample) []*Case {
-	var cases []*Case
+// large creates a sample in which a list or map that an expression loops over has ten times as many elements.
+func (b *bench) large(s sample) {
 	read := b.subject.readPaths(Policy.expressions)
-	for _, s := range all {
-		for _, path := range vary.Paths(s.object, nil) {
-			if value, _ := vary.At(s.object, path); !isCollection(value) || !read.loopsOver(path) {
-				continue
-			}
-			c := b.create(Large, s, vary.With(s.object, path, func(old any) (any, bool) { return multiplied(old), true }), fmt.Sprintf("with %d times as many elements in %s", times, path))
-			c.Path = path
-			cases = append(cases, c)
+	for _, path := range vary.Paths(s.object, nil) {
+		if value, _ := vary.At(s.object, path); isCollection(value) && read.loopsOver(path) {
+			more := vary.With(s.object, path, func(old any) (any, bool) { return multiplied(old), true })
+			b.create(Large, s, more, fmt.Sprintf("with %d times as many elements in %s", times, path))
 		}
 	}
-	return cases
 }
 
 // loopsOver reports whether an expression reads each element of a list or map.

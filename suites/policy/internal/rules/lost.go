@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
@@ -97,23 +96,19 @@ func changedElement(list, later []any, i int) bool {
 	return isMap && isOther && !named(fields)
 }
 
-// foreign creates the samples with metadata that other clients write: a label and an annotation with a slash in their
+// foreign creates a sample with metadata that other clients write: a label and an annotation with a slash in their
 // keys, and a finalizer.
-func (b *bench) foreign(all []sample) []*Case {
-	var cases []*Case
+func (b *bench) foreign(s sample) {
 	if !b.subject.mutating() {
-		return nil
+		return
 	}
-	for _, s := range all {
-		varied := s.object
-		for _, in := range []string{"labels", "annotations"} {
-			varied = withEntry(varied, cel.Path{"metadata", in, "contract.admissiontest.dev/other"}, "kept")
-		}
-		u := &unstructured.Unstructured{Object: varied}
-		u.SetFinalizers(append(u.GetFinalizers(), finalizer))
-		cases = append(cases, b.newCase(Foreign, s, framework.Create(b.addressed(u.Object)), "create", "with a label, an annotation and a finalizer of another client"))
+	varied := s.object
+	for _, in := range []string{"labels", "annotations"} {
+		varied = withEntry(varied, cel.Path{"metadata", in, "contract.admissiontest.dev/other"}, "kept")
 	}
-	return cases
+	u := b.addressed(varied)
+	u.SetFinalizers(append(u.GetFinalizers(), finalizer))
+	b.create(Foreign, s, u.Object, "with a label, an annotation and a finalizer of another client")
 }
 
 // Drift returns the paths at which the response to a second apply differs from the first one, unless it has there what the

@@ -17,7 +17,7 @@ func mutations() []Definition {
 			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
 			for _, c := range t.each(Reapplied) {
 				t.Reached()
-				if refusal := c.Refusal(); refusal != "" && !c.Control.Whole && !c.Denied() {
+				if refusal := c.Refusal(); refusal != "" && !c.Denied() {
 					t.Unobserved("%s: the API server refuses what it made itself: %s", c.What, refusal)
 					continue
 				} else if refusal != "" {
@@ -59,7 +59,7 @@ func orders() []Definition {
 		Fix:    "One policy with several mutations, which have an order; or conditions that do not read what the other one writes.",
 		Source: []string{"https://github.com/kyverno/policies/issues/1242", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go"},
 		Check: func(t *T) {
-			t.must(t.Mutators() > 1, "there are no two MutatingAdmissionPolicies with a binding")
+			t.must(len(t.mutators()) > 1, "there are no two MutatingAdmissionPolicies with a binding")
 			for _, c := range t.each(Orders) {
 				if c.Refusal() != "" && c.Control.Refusal() != "" {
 					continue

@@ -11,7 +11,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/object"
-	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 // mutators returns the MutatingAdmissionPolicies that have a binding.
@@ -19,13 +18,9 @@ func (s Subject) mutators() []Policy {
 	return slices.DeleteFunc(s.List(), func(p Policy) bool { return !p.Mutating() || !slices.ContainsFunc(s.Bindings(), p.isBound) })
 }
 
-// Mutators returns the number of MutatingAdmissionPolicies that have a binding.
-func (s Subject) Mutators() int { return len(s.mutators()) }
-
 // isBound reports whether a binding is one of the policy.
-func (p Policy) isBound(b unstructured.Unstructured) bool {
-	name, _, _ := unstructured.NestedString(b.Object, "spec", "policyName")
-	return name == p.GetName() && b.GetKind() == p.GetKind()+"Binding"
+func (p Policy) isBound(b binding) bool {
+	return b.spec.PolicyName == p.GetName() && b.GetKind() == p.GetKind()+"Binding"
 }
 
 // inOrders sends the creation of each sample with one MutatingAdmissionPolicy alone, and what it made of the sample with each
@@ -35,52 +30,41 @@ func (b *bench) inOrders(ctx context.Context) error {
 	if len(all) < 2 {
 		return nil
 	}
-	first := make([][]*Case, len(all)) // by the policy that was first
-	for i, p := range all {
-		if err := b.only(ctx, p.isBound); err != nil {
+	alone := make([][]*Case, len(all)) // by the policy that was first
+	for i, first := range all {
+		alone[i] = b.copies(Orders, "first with only "+first.GetName())
+		if err := b.only(ctx, first.isBound); err != nil {
 			return err
 		}
-		for _, c := range b.observed.Of(Samples, Fixes) {
-			copied := *c
-			copied.After, copied.Control = framework.Result{}, nil
-			if c.Whole {
-				copied.Request.Object = &unstructured.Unstructured{Object: vary.OfClient(c.Before.Fields())}
-			}
-			first[i] = append(first[i], &copied)
-		}
-		if err := b.send(ctx, first[i], after); err != nil {
+		if err := b.send(ctx, alone[i], after); err != nil {
 			return err
 		}
 	}
-	second := make([][][]*Case, len(all)) // by the policy that was second, and the one that was first
-	for i := len(all) - 1; i >= 0; i-- {
-		if err := b.only(ctx, all[i].isBound); err != nil {
+	both := map[[2]int][]*Case{} // by the policies that were first and second
+	for j, second := range all {
+		var sent []*Case
+		for i := range all {
+			for _, c := range alone[i] {
+				copied := *c
+				copied.What += ", then with only " + second.GetName()
+				if i != j && c.After.Allowed() {
+					copied.Request.Object, copied.After = &unstructured.Unstructured{Object: c.made(c.After)}, framework.Result{}
+					sent = append(sent, &copied)
+				}
+				both[[2]int{i, j}] = append(both[[2]int{i, j}], &copied)
+			}
+		}
+		if err := b.only(ctx, second.isBound); err != nil {
 			return err
 		}
-		second[i] = make([][]*Case, len(all))
-		for j := range all {
-			var accepted []*Case
-			for _, c := range first[j] {
-				copied := *c
-				copied.Group, copied.What = Orders, fmt.Sprintf("%s, first with only %s, then with only %s", c.What, all[j].GetName(), all[i].GetName())
-				if copied.After.Allowed() {
-					copied.Request.Object, copied.After = &unstructured.Unstructured{Object: c.made(c.After)}, framework.Result{}
-					accepted = append(accepted, &copied)
-				}
-				second[i][j] = append(second[i][j], &copied)
-			}
-			if i == j {
-				continue
-			}
-			if err := b.send(ctx, accepted, after); err != nil {
-				return err
-			}
+		if err := b.send(ctx, sent, after); err != nil {
+			return err
 		}
 	}
 	for i := range all {
 		for j := range i {
-			for n, c := range second[i][j] {
-				c.Control = second[j][i][n]
+			for n, c := range both[[2]int{i, j}] {
+				c.Control = both[[2]int{j, i}][n]
 				b.observed.Cases = append(b.observed.Cases, c)
 			}
 		}
@@ -89,7 +73,7 @@ func (b *bench) inOrders(ctx context.Context) error {
 }
 
 // only makes some bindings the only ones.
-func (b *bench) only(ctx context.Context, wanted func(unstructured.Unstructured) bool) error {
+func (b *bench) only(ctx context.Context, wanted func(binding) bool) error {
 	var changed []map[string]any
 	for _, each := range b.subject.Bindings() {
 		changed = append(changed, each.Object)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -18,25 +19,21 @@ import (
 // param is an object that a binding of a policy names as its param.
 type param struct {
 	policy  Policy
-	binding unstructured.Unstructured
+	binding binding
 	object  unstructured.Unstructured
 }
-
-// Params reports whether a ValidatingAdmissionPolicy has a param that its binding names and the Subject has.
-func (s Subject) Params() bool { return len(s.params()) > 0 }
 
 // params returns the params that bindings of ValidatingAdmissionPolicies name, and that the Subject has.
 func (s Subject) params() []param {
 	var found []param
 	for _, p := range s.List() {
 		for _, b := range s.Bindings() {
-			name, _, _ := unstructured.NestedString(b.Object, "spec", "paramRef", "name")
-			if p.Mutating() || !p.isBound(b) || name == "" || p.spec.ParamKind == nil {
+			if p.Mutating() || !p.isBound(b) || b.spec.ParamRef == nil || p.spec.ParamKind == nil {
 				continue
 			}
 			for _, m := range slices.Concat(s.Given, s.Policies) {
 				u := unstructured.Unstructured{Object: m.Object}
-				if u.GetAPIVersion() == p.spec.ParamKind.APIVersion && u.GetKind() == p.spec.ParamKind.Kind && u.GetName() == name {
+				if u.GetAPIVersion() == p.spec.ParamKind.APIVersion && u.GetKind() == p.spec.ParamKind.Kind && u.GetName() == b.spec.ParamRef.Name {
 					found = append(found, param{p, b, u})
 				}
 			}
@@ -61,10 +58,11 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 		return b.probes.Install(ctx, manifest, nil)
 	}
 	for i, each := range b.subject.params() {
-		probe := each.policy.probe(fmt.Sprintf("%s%d", shapePrefix, i), func(_ int, validation map[string]any) {
-			validation["expression"] = fmt.Sprintf("%v ? true : true", validation["expression"]) // true, or an error
-		})
-		if err := install(probe.Object); err != nil {
+		probe := fmt.Sprintf("%s%d", shapePrefix, i)
+		err := install(each.policy.probe(probe, func(_ int, validation *admissionregistrationv1.Validation) {
+			validation.Expression += " ? true : true" // true, or an error
+		}))
+		if err != nil {
 			return nil, nil, fmt.Errorf("install a copy of %s %s: %w", validatingPolicy, each.policy.GetName(), err)
 		}
 		for n, shape := range variantsOf(each.object.Object) {
@@ -77,12 +75,12 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 			case err != nil:
 				return nil, nil, fmt.Errorf("install a copy of the param %s: %w", each.object.GetName(), err)
 			}
-			binding := onlyWarning(each.binding, varied.GetName(), probe.GetName())
-			_ = unstructured.SetNestedField(binding.Object, varied.GetName(), "spec", "paramRef", "name") // it has one
-			if err := install(binding.Object); err != nil {
+			shaped := binding{each.binding.Unstructured, *each.binding.spec.DeepCopy()}
+			shaped.spec.ParamRef.Name = varied.GetName()
+			if err := install(shaped.onlyWarning(varied.GetName(), probe)); err != nil {
 				return nil, nil, fmt.Errorf("install a copy of %s %s: %w", each.binding.GetKind(), each.binding.GetName(), err)
 			}
-			about[binding.GetName()] = fmt.Sprintf("%s %s %s", each.object.GetKind(), each.object.GetName(), shape.change)
+			about[varied.GetName()] = fmt.Sprintf("%s %s %s", each.object.GetKind(), each.object.GetName(), shape.change)
 		}
 	}
 	return about, installed, nil
@@ -113,43 +111,25 @@ func (b *bench) withoutParams(ctx context.Context) error {
 	if err := errors.Join(b.server.WaitUntilEffective(ctx, installed), b.probes.WaitForParams(ctx)); err != nil {
 		return err
 	}
-	if err := b.again(ctx, Shapes, "with other params"); err != nil {
+	if err := b.sendAgain(ctx, Shapes, "with other params"); err != nil {
 		return err
 	}
 	for _, each := range all {
-		if gone, err := b.deleted(ctx, each.object); err != nil || !gone {
-			return err // a policy that guards its param
+		object := b.addressed(each.object.Object)
+		b.do(ctx, framework.Delete(object))
+		if gone := b.do(ctx, framework.Request{Verb: framework.VerbGet, Kind: object.GroupVersionKind(), Namespace: object.GetNamespace(), Name: object.GetName()}); gone.Status.Code != http.StatusNotFound {
+			return b.err // a policy that guards its param
 		}
 	}
 	if err := b.sandbox.WaitForParams(ctx); err != nil {
 		return err
 	}
-	return b.again(ctx, Paramless, "without the params")
-}
-
-// deleted deletes a param, and reports whether it is gone.
-func (b *bench) deleted(ctx context.Context, object unstructured.Unstructured) (bool, error) {
-	request := framework.Request{Verb: framework.VerbDelete, Kind: object.GroupVersionKind(), Namespace: b.addressed(object.Object).GetNamespace(), Name: object.GetName()}
-	if _, err := b.sandbox.Send(ctx, request); err != nil {
-		return false, fmt.Errorf("delete the param %s: %w", object.GetName(), err)
-	}
-	request.Verb = framework.VerbGet
-	result, err := b.sandbox.Send(ctx, request)
-	if err != nil {
-		return false, fmt.Errorf("get the param %s: %w", object.GetName(), err)
-	}
-	return result.Status.Code == http.StatusNotFound, nil
+	return b.sendAgain(ctx, Paramless, "without the params")
 }
 
 // Observing returns the bindings of ValidatingAdmissionPolicies without the action Deny.
-func (s Subject) Observing() []unstructured.Unstructured {
-	return slices.DeleteFunc(s.Bindings(), func(b unstructured.Unstructured) bool { return b.GetKind() != validatingPolicy+"Binding" || denies(b) })
-}
-
-// denies reports whether a binding has the action Deny.
-func denies(b unstructured.Unstructured) bool {
-	set, _, _ := unstructured.NestedStringSlice(b.Object, "spec", "validationActions")
-	return slices.Contains(set, "Deny")
+func (s Subject) Observing() []binding {
+	return slices.DeleteFunc(s.Bindings(), func(b binding) bool { return b.GetKind() != validatingPolicy+"Binding" || b.denies() })
 }
 
 // onlyObserving sends the samples only with the bindings that lack the action Deny: a refusal names only one
@@ -158,20 +138,26 @@ func (b *bench) onlyObserving(ctx context.Context) error {
 	if len(b.subject.Observing()) == 0 {
 		return nil
 	}
-	if err := b.only(ctx, func(binding unstructured.Unstructured) bool { return !denies(binding) }); err != nil {
+	if err := b.only(ctx, func(each binding) bool { return !each.denies() }); err != nil {
 		return err
 	}
-	return b.again(ctx, Observed, "with only the bindings without the action Deny")
+	return b.sendAgain(ctx, Observed, "with only the bindings without the action Deny")
 }
 
-// again sends the creation of each sample and fix again, as requests of another group.
-func (b *bench) again(ctx context.Context, group Group, change string) error {
+// sendAgain sends the creation of each sample and fix again, as requests of another group.
+func (b *bench) sendAgain(ctx context.Context, group Group, change string) error {
+	cases := b.copies(group, change)
+	b.observed.Cases = append(b.observed.Cases, cases...)
+	return b.send(ctx, cases, after)
+}
+
+// copies returns copies of the creations of samples and fixes, which are their Controls.
+func (b *bench) copies(group Group, change string) []*Case {
 	var cases []*Case
 	for _, c := range b.observed.Of(Samples, Fixes) {
 		copied := *c
 		copied.Group, copied.What, copied.After, copied.Control = group, c.What+", "+change, framework.Result{}, c
 		cases = append(cases, &copied)
 	}
-	b.observed.Cases = append(b.observed.Cases, cases...)
-	return b.send(ctx, cases, after)
+	return cases
 }

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +16,49 @@ import (
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
+// readSchemas reads the OpenAPI documents for the samples and for what the policies match.
+func (b *bench) readSchemas(ctx context.Context) error {
+	b.openAPI = map[schema.GroupVersion]map[string]any{}
+	read := b.server.Optional().OpenAPI
+	if read == nil {
+		return nil
+	}
+	var all []schema.GroupVersionKind
+	for _, p := range b.subject.List() {
+		all = append(append(all, b.kindsOf(p)...), p.paramKinds()...)
+	}
+	for _, s := range b.samples {
+		all = append(all, s.kind)
+	}
+	for _, kind := range all {
+		version := kind.GroupVersion()
+		if _, known := b.openAPI[version]; known || version.Version == "*" {
+			continue
+		}
+		document, err := vary.Document(ctx, read, version)
+		if err != nil {
+			return err
+		}
+		b.openAPI[version] = document
+	}
+	return nil
+}
+
+// lacks says why no request of a group can be made.
+func (b *bench) lacks() {
+	lacks := b.observed.Lacks
+	if !slices.ContainsFunc(b.samples, func(s sample) bool { return s.bad >= 0 && len(b.otherVersions(s.kind)) > 0 }) {
+		lacks[Versions] = "the API server serves no kind of a bad object in another version"
+	}
+	if len(b.subject.keys()) == 0 {
+		lacks[Exempted] = "no objectSelector and no matchCondition names a label or annotation of the object"
+	}
+	lacks[Constants] = "no expression has startsWith, endsWith or contains with a constant that does not end in a separator"
+	for _, c := range b.subject.openConstants() {
+		lacks[Constants] = fmt.Sprintf("no good object has a value, and no bad one a requester, for which %s(%q) is true", c.open, c.text)
+	}
+}
+
 // MissingPath is a path in an expression of a policy that no kind has which the policy matches.
 type MissingPath struct {
 	// Policy is the kind and name of the policy.
@@ -22,35 +67,48 @@ type MissingPath struct {
 	Path string
 }
 
-// findMissing finds the paths in expressions that no kind has which the policy matches, and what is not known about them.
-// An access that may be about several paths is missing if no kind has any of them.
+// findMissing finds the paths in expressions of ValidatingAdmissionPolicies that no kind has which the policy matches, or that its param
+// does not have, and what is not known about them. An access that may be about several paths is missing if no kind has any of them.
 func (b *bench) findMissing() {
-	b.observed.NotKnown = map[string][]string{}
 	for _, p := range b.subject.List() {
-		name, kinds := p.GetKind()+" "+p.GetName(), b.kindsOf(p)
 		for _, expression := range p.expressionsAt() {
-			r := p.reads([]string{expression.text}, "object", "oldObject")
+			r := p.reads([]string{expression.text}, "object", "oldObject", "params")
 			for _, each := range r.Reads {
-				exists, known := len(kinds) == 0, false
-				for _, kind := range kinds {
-					for _, path := range each.Paths {
-						inList := each.In && b.schema(kind, path[:len(path)-1])["items"] != nil
-						known = known || inList || b.schema(kind, path) != nil
-						exists = exists || inList || b.canHave(kind, path)
-					}
+				missing := MissingPath{p.GetKind() + " " + p.GetName(), "object." + each.Paths[0].String()}
+				kinds := b.kindsOf(p)
+				if param, is := each.Paths[0].OfParam(); is {
+					missing.Path, kinds = "params."+param.String(), p.paramKinds()
 				}
-				missing := MissingPath{name, "object." + each.Paths[0].String()}
-				if exists && !known {
+				switch exists, known := b.exists(each, kinds); {
+				case p.Mutating():
+				case exists && !known:
 					r.Lost = append(r.Lost, missing.Path)
-				} else if !exists && !slices.Contains(b.observed.Missing, missing) {
+				case !exists && !slices.Contains(b.observed.Missing, missing):
 					b.observed.Missing = append(b.observed.Missing, missing)
 				}
 			}
-			if len(r.Lost) > 0 {
-				b.observed.NotKnown[name] = append(b.observed.NotKnown[name], expression.path.String()+": "+r.Lost[0])
+			if len(r.Lost) > 0 && !p.Mutating() {
+				b.observed.NotKnown = append(b.observed.NotKnown, fmt.Sprintf("%s %s, %s: %s", p.GetKind(), p.GetName(), expression.path, r.Lost[0]))
 			}
 		}
 	}
+}
+
+// exists reports whether a kind can have what is read, and whether that is known: what has any field has this one.
+func (b *bench) exists(read cel.Read, kinds []schema.GroupVersionKind) (exists, known bool) {
+	exists, known = len(kinds) == 0, len(kinds) == 0
+	for _, kind := range kinds {
+		for _, path := range read.Paths {
+			path, _ = path.OfParam()
+			inList := read.In && len(path) > 0 && b.schema(kind, path[:len(path)-1])["items"] != nil
+			known = known || inList || b.schema(kind, path) != nil
+			exists = exists || inList || b.canHave(kind, path)
+			for i := range path {
+				known = known || b.schema(kind, path[:i])["x-kubernetes-preserve-unknown-fields"] == true
+			}
+		}
+	}
+	return exists, known
 }
 
 // schema returns the schema that a kind has at a path, or nil if it has none or it is not known.
@@ -61,8 +119,8 @@ func (b *bench) schema(kind schema.GroupVersionKind, path cel.Path) map[string]a
 // readPaths are what the policies read of objects.
 type readPaths struct {
 	reads []cel.Read
-	// all is true if any path may be read, or written by a mutation.
-	all bool
+	// all is true if any path may be read, or written by a mutation, and lost if the paths of some parts are not known.
+	all, lost bool
 }
 
 // readPaths returns what some expressions of the policies read.
@@ -71,7 +129,7 @@ func (s Subject) readPaths(expressions func(Policy) []string) readPaths {
 	for _, p := range s.List() {
 		r := p.reads(expressions(p), "object", "oldObject")
 		found.reads = append(found.reads, r.Reads...)
-		found.all = found.all || r.Unknown || p.Mutating()
+		found.all, found.lost = found.all || r.Unknown || p.Mutating(), found.lost || len(r.Lost) > 0
 	}
 	return found
 }

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
-	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
@@ -34,91 +33,51 @@ func Controllers() []framework.User {
 // sample is an object of the Subject.
 type sample struct {
 	good, bad int
+	name      string // "good[0]"
+	kind      schema.GroupVersionKind
 	object    map[string]any
-	fix       map[string]any // of a bad one
-	defect    []cel.Path     // of a bad one with a fix, without what the policies do not read
-	name      string         // "good[0]"
+	// fix is that of a bad one, and whole where they differ. Defect is that without what the policies do not read.
+	fix           map[string]any
+	whole, defect []cel.Path
 }
 
-func (b *bench) samples() []sample {
+func (s Subject) samples() []sample {
 	var all []sample
-	for i, manifest := range b.subject.Good {
+	for i, manifest := range s.Good {
 		all = append(all, sample{good: i, bad: -1, object: manifest, name: fmt.Sprintf("good[%d]", i)})
 	}
-	for i, bad := range b.subject.Bad {
-		all = append(all, sample{good: -1, bad: i, object: bad.Object, fix: bad.Fix, name: fmt.Sprintf("bad[%d]", i)})
+	for i, bad := range s.Bad {
+		whole := bad.Defect()
+		one := sample{good: -1, bad: i, object: bad.Object, fix: bad.Fix, name: fmt.Sprintf("bad[%d]", i), whole: whole}
+		if bad.Fix != nil {
+			one.defect = s.deciding(whole)
+		}
+		all = append(all, one)
+	}
+	for i := range all {
+		all[i].kind = (&unstructured.Unstructured{Object: all[i].object}).GroupVersionKind()
 	}
 	return all
 }
 
-func (b *bench) withDefect(s sample) sample {
-	if s.fix != nil {
-		s.defect = b.subject.deciding(b.subject.Bad[s.bad].Defect())
-	}
-	return s
+// inDefect reports whether a path has, is in, or is the defect of a bad sample.
+func (s sample) inDefect(path cel.Path) bool {
+	return slices.ContainsFunc(s.whole, func(p cel.Path) bool { return p.Below(path) || path.Below(p) })
 }
 
-// before sends all requests before the policies are installed.
-func (b *bench) before(ctx context.Context) error {
-	var first []*Case
-	var served []sample
-	for _, s := range b.samples() {
-		kind, err := object.Kind(s.object)
-		if err == nil {
-			_, err = b.server.Namespaced(kind)
-		}
-		if errors.Is(err, framework.ErrNotServed) {
-			b.observed.NotServed = append(b.observed.NotServed, s.name+": "+err.Error())
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrSubject, s.name, err)
-		}
-		served = append(served, b.withDefect(s))
-		first = append(first, b.create(Samples, s, s.object, ""))
-		if s.fix != nil {
-			first = append(first, b.create(Fixes, s, s.fix, "with its fix"))
-		}
-	}
-	if err := b.readSchemas(ctx, served); err != nil {
-		return err
-	}
-	if err := b.grant(ctx, slices.Concat(first, b.subresources(served))); err != nil {
-		return err
-	}
-	if err := b.send(ctx, first, before); err != nil {
-		return err
-	}
-	if err := b.resendable(ctx, first); err != nil {
-		return err
-	}
-	b.findMissing()
-	b.observed.Cases, b.observed.OneVersion, b.observed.Keys = first, true, len(b.subject.keys())
-	for _, p := range b.subject.List() {
-		b.observed.OpenConstants += len(p.openConstants(b.subject.constantsOfParams(p)))
-	}
-	for _, s := range served {
-		if kind, err := object.Kind(s.object); err == nil && s.bad >= 0 && len(b.otherVersions(kind)) > 0 {
-			b.observed.OneVersion = false
-		}
-	}
-	more := slices.Concat(b.elementControls(served), b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served), b.forms(served), b.children(served), b.large(served))
-	existing := b.existing(ctx)
-	stored, err := b.stored(ctx, served)
-	if err != nil {
-		return err
-	}
-	more = slices.Concat(more, existing, stored)
-	b.observed.Cases = append(first, more...)
-	if err := b.grant(ctx, b.observed.Cases); err != nil { // a second call replaces the roles of the first
-		return err
-	}
-	return b.send(ctx, more, before)
-}
-
-// create returns the creation of a manifest that was made from a sample.
+// create adds the creation of a manifest that was made from a sample. Without a manifest, it returns nil.
 func (b *bench) create(group Group, s sample, manifest map[string]any, change string) *Case {
-	return b.newCase(group, s, framework.Create(b.addressed(manifest)), "create", change)
+	if manifest == nil {
+		return nil
+	}
+	return b.add(group, s, framework.Create(b.addressed(manifest)), "create", change)
+}
+
+// add adds a request.
+func (b *bench) add(group Group, s sample, request framework.Request, verb, change string) *Case {
+	c := b.newCase(group, s, request, verb, change)
+	b.observed.Cases = append(b.observed.Cases, c)
+	return c
 }
 
 func (b *bench) newCase(group Group, s sample, request framework.Request, verb, change string) *Case {
@@ -142,45 +101,39 @@ func (b *bench) addressed(manifest map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// mostVariants limits the variants of one object.
-const mostVariants = 300
+// derivations make requests of a sample, beside those about a stored copy.
+func derivations() []func(*bench, sample) {
+	return []func(*bench, sample){
+		(*bench).variants, (*bench).moved, (*bench).applied, (*bench).exempted, (*bench).constants, (*bench).foreign, (*bench).forms, (*bench).children, (*bench).large,
+	}
+}
 
-// oneUnread is how many values that no expression reads there are for each one that is varied nevertheless.
-const oneUnread = 10
-
-// variants removes each value of each sample that an expression reads, and empties each such list and map. Some that no
-// expression reads are varied too, because what is read may be hidden.
-func (b *bench) variants(all []sample) []*Case {
-	var cases []*Case
-	read, unread := b.subject.readPaths(Policy.expressions), 0
-	for _, s := range all {
-		n := 0
-		for _, path := range vary.Paths(s.object, nil) {
-			if !read.have(path) {
-				if unread++; unread%oneUnread != 0 {
-					continue
-				}
-			}
-			for _, less := range lessOf(s.object, path) {
-				if n++; n > mostVariants {
-					b.observed.NotSent++
-					continue
-				}
+// variants removes each value that an expression reads, and empties each such list and map. If it is not known what an expression reads,
+// each value is varied.
+func (b *bench) variants(s sample) {
+	read := b.subject.readPaths(Policy.expressions)
+	for _, path := range vary.Paths(s.object, nil) {
+		for _, less := range lessOf(s.object, path) {
+			if read.lost || read.have(path) {
 				c := b.create(Variants, s, less.object, less.change)
-				c.Path = path
-				cases = append(cases, c)
+				c.needs = []need{func() string {
+					if s.bad >= 0 && (s.fix == nil || s.inDefect(path)) {
+						return "what is varied belongs to the defect"
+					}
+					return ""
+				}}
 			}
-		}
-		varied := runtime.DeepCopyJSON(s.object)
-		if metadata, ok := varied["metadata"].(map[string]any); ok && metadata["name"] != nil {
-			metadata["generateName"] = fmt.Sprint(metadata["name"], "-")
-			delete(metadata, "name")
-			generated, renamed := b.create(Generated, s, varied, "with generateName"), b.addressed(s.object)
-			renamed.SetName(b.storedName(s, renamed.GetName(), "-renamed"))
-			cases = append(cases, generated, b.newCase(Renamed, s, framework.Create(renamed), "create", "under another name"))
 		}
 	}
-	return cases
+	varied := b.addressed(s.object)
+	if name := varied.GetName(); name != "" {
+		varied.SetName("")
+		varied.SetGenerateName(name + "-")
+		b.create(Generated, s, varied.Object, "with generateName")
+		varied.SetGenerateName("")
+		varied.SetName(b.storedName(s, name, "-renamed"))
+		b.create(Renamed, s, varied.Object, "under another name")
+	}
 }
 
 // less is an object that lacks a value.
@@ -199,111 +152,60 @@ func lessOf(object map[string]any, path cel.Path) []less {
 }
 
 func isCollection(value any) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		return len(value) > 0
-	case []any:
-		return len(value) > 0
-	}
-	return false
+	fields, _ := value.(map[string]any)
+	list, _ := value.([]any)
+	return len(fields)+len(list) > 0
 }
 
-// stored stores a copy of each sample, and returns the requests about it.
-func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
-	var cases []*Case
-	for _, s := range all {
-		kept, err := b.storeShared(ctx, s, s.object, "-stored")
-		if err != nil {
-			return nil, err
+// stored stores a copy of a sample, and adds the requests about it.
+func (b *bench) stored(ctx context.Context, s sample) {
+	kept := b.storeShared(ctx, s, s.object, "-stored")
+	b.copied[s.name] = kept != nil
+	if len(s.whole) > 0 { // an update cannot change the name or namespace
+		if fixed := b.storeShared(ctx, s, s.fix, "-fixed"); fixed != nil {
+			b.violations(ctx, s, kept, fixed)
 		}
-		b.copied[s.name] = kept != nil
-		var defect []cel.Path
-		if s.bad >= 0 {
-			defect = b.subject.Bad[s.bad].Defect()
-		}
-		if s.fix != nil && len(defect) > 0 { // an update cannot change the name or namespace
-			fixed, err := b.storeShared(ctx, s, s.fix, "-fixed")
-			if err != nil {
-				return nil, err
-			}
-			violations, err := b.violations(ctx, s, kept, fixed)
-			if err != nil {
-				return nil, err
-			}
-			cases = append(cases, violations...)
-		}
-		if kept == nil {
-			continue // the API server refuses it: pass A has the sample itself, and says so
-		}
-		labelled := &unstructured.Unstructured{Object: withEntry(kept.Object, cel.Path{"metadata", "labels", "contract.admissiontest.dev/label"}, "new")}
-		unrelated := b.newCase(Unrelated, s, framework.Update(kept, labelled), "update the stored", "with another label")
-		patches, err := b.patched(s, unrelated, kept)
-		if err != nil {
-			return nil, err
-		}
-		cases = append(append(cases, unrelated), patches...)
-		if s.fix != nil && len(defect) > 0 {
-			cases = append(cases, b.newCase(Repairs, s, framework.Update(kept, edited(kept, s.fix, defect)), "update the stored", "to its fix"))
-		}
-		cases = append(cases, b.newCase(Deletions, s, framework.Delete(kept), "delete the stored", ""))
-		for _, user := range Controllers() {
-			cases = append(cases, b.newCase(Controller, s, framework.Delete(kept).WithUser(user), "delete the stored", "as "+user.Name))
-			if kept.GetNamespace() != "" {
-				cases = append(cases, b.newCase(Controller, s, collection(kept).WithUser(user), "delete the collection of", "as "+user.Name))
-			}
-		}
-		ending, err := b.ending(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		cases = append(cases, ending...)
 	}
-	return cases, nil
+	if kept == nil {
+		return // the API server refuses it: pass A has the sample itself, and says so
+	}
+	labelled := &unstructured.Unstructured{Object: withEntry(kept.Object, cel.Path{"metadata", "labels", "contract.admissiontest.dev/label"}, "new")}
+	b.patched(s, b.add(Unrelated, s, framework.Update(kept, labelled), "update the stored", "with another label"), kept)
+	if len(s.whole) > 0 {
+		b.add(Repairs, s, framework.Update(kept, edited(kept, s.fix, s.whole)), "update the stored", "to its fix")
+	}
+	b.add(Deletions, s, framework.Delete(kept), "delete the stored", "")
+	collection := framework.DeleteCollection(kept)
+	for _, user := range Controllers() {
+		b.add(Controller, s, framework.Delete(kept).WithUser(user), "delete the stored", "as "+user.Name)
+		if kept.GetNamespace() != "" {
+			b.add(Controller, s, collection.WithUser(user), "delete the collection of", "as "+user.Name)
+		}
+	}
+	b.ending(ctx, s)
 }
 
 // violations makes a stored fix bad, by each verb and, unless kept is nil, by each subresource, and creates the bad object in other
 // versions.
-func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructured.Unstructured) ([]*Case, error) {
-	if fixed == nil {
-		return nil, nil
+func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructured.Unstructured) {
+	b.patched(s, b.add(Violations, s, framework.Update(fixed, edited(fixed, s.object, s.whole)), "update the stored fix of", "to the bad object"), fixed)
+	b.partly(s, fixed)
+	if kept != nil {
+		b.versions(ctx, s, kept, fixed)
+		b.subwrites(ctx, s, kept, fixed)
 	}
-	whole := b.subject.Bad[s.bad].Defect()
-	update := b.newCase(Violations, s, framework.Update(fixed, edited(fixed, s.object, whole)), "update the stored fix of", "to the bad object")
-	patches, err := b.patched(s, update, fixed)
-	if err != nil {
-		return nil, err
-	}
-	patches = append(patches, b.partly(s, whole, fixed)...)
-	if kept == nil {
-		return append(patches, update), nil
-	}
-	versions, err := b.versions(ctx, s, kept, fixed)
-	if err != nil {
-		return nil, err
-	}
-	subwrites, err := b.subwrites(ctx, s, kept, fixed)
-	return slices.Concat([]*Case{update}, patches, versions, subwrites), err
-}
-
-// collection deletes the collection that has an object.
-func collection(kept *unstructured.Unstructured) framework.Request {
-	return framework.Request{Verb: framework.VerbDeleteCollection, Kind: kept.GroupVersionKind(), Namespace: kept.GetNamespace()}
 }
 
 // partly makes a stored fix bad only where the policies read it, and at each of these paths alone: what else differs, or another
 // part of the defect, may be what the API server does not let change.
-func (b *bench) partly(s sample, whole []cel.Path, fixed *unstructured.Unstructured) []*Case {
-	var cases []*Case
+func (b *bench) partly(s sample, fixed *unstructured.Unstructured) {
 	add := func(values []cel.Path, where string) {
-		alone := b.alone(s, values, where)
-		if alone == nil {
-			return // it is the whole difference
+		if alone := b.alone(s, values, where); alone != nil { // otherwise it is the whole difference
+			c := b.add(Violations, s, framework.Update(fixed, edited(fixed, s.object, values)), "update the stored fix of", "to the bad object, only at "+where)
+			c.needs = []need{refused(alone)}
 		}
-		c := b.newCase(Violations, s, framework.Update(fixed, edited(fixed, s.object, values)), "update the stored fix of", "to the bad object, only at "+where)
-		c.Alone = alone
-		cases = append(cases, c, alone)
 	}
-	if len(s.defect) < len(whole) {
+	if len(s.defect) < len(s.whole) {
 		add(s.defect, "what the policies read")
 	}
 	for _, path := range s.defect[:min(len(s.defect), mostParts)] {
@@ -311,43 +213,44 @@ func (b *bench) partly(s sample, whole []cel.Path, fixed *unstructured.Unstructu
 			add([]cel.Path{path}, path.String())
 		}
 	}
-	return cases
 }
 
 // mostParts limits the parts of one defect.
 const mostParts = 10
 
+// alone creates the fix with only the values of the bad object at some paths. It returns nil if that is the fix or the bad object.
+func (b *bench) alone(s sample, values []cel.Path, where string) *Case {
+	object := withValues(s.fix, s.object, values)
+	if object == nil || len(vary.Defect(object, s.fix)) == 0 || len(vary.Defect(object, s.object)) == 0 {
+		return nil
+	}
+	return b.create(Controls, s, object, "with its fix, and of the bad object only "+where)
+}
+
 // store stores a copy of an object under another name. It returns nil if the API server refuses it.
-func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, suffix string, finalizers []string) (*unstructured.Unstructured, error) {
+func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, suffix string, finalizers ...string) *unstructured.Unstructured {
 	copied := b.addressed(manifest)
 	copied.SetName(b.storedName(s, copied.GetName(), suffix))
 	if finalizers != nil {
 		copied.SetFinalizers(finalizers)
 	}
-	result, err := b.sandbox.Send(ctx, framework.Create(copied))
-	if err != nil || !result.Allowed() {
-		return nil, err
-	}
-	kept, _ := result.Object.(*unstructured.Unstructured)
-	return kept, nil
+	return b.object(ctx, framework.Create(copied))
 }
 
 // storeShared stores a copy of a sample or fix, or nothing if the API server then refuses the sample itself: it gives some values, such as
 // the port of a node, to one object only. Requests about a stored copy are not sent then.
-func (b *bench) storeShared(ctx context.Context, s sample, manifest map[string]any, suffix string) (*unstructured.Unstructured, error) {
-	kept, err := b.store(ctx, s, manifest, suffix, nil)
-	if err != nil || kept == nil {
-		return nil, err
+func (b *bench) storeShared(ctx context.Context, s sample, manifest map[string]any, suffix string) *unstructured.Unstructured {
+	kept := b.store(ctx, s, manifest, suffix)
+	if kept == nil {
+		return nil
 	}
-	result, err := b.sandbox.Send(ctx, framework.Create(b.addressed(manifest)).WithDryRun())
-	if err != nil || result.Allowed() || result.Status.Reason == metav1.StatusReasonAlreadyExists {
-		return kept, err
+	result := b.do(ctx, framework.Create(b.addressed(manifest)).WithDryRun())
+	if result.Allowed() || result.Status.Reason == metav1.StatusReasonAlreadyExists {
+		return kept
 	}
-	request := framework.Delete(kept)
-	request.InProcess = framework.InProcess{} // an API server reads the old object itself
-	_, err = b.sandbox.Send(ctx, request)
+	b.do(ctx, framework.Delete(kept))
 	b.observed.NotStored = append(b.observed.NotStored, fmt.Sprintf("%s: no copy is stored, because beside it the API server refuses the sample: %s", s.name, result.Status.Message))
-	return nil, err
+	return nil
 }
 
 // storedCopy matches the names of storedName.
@@ -390,42 +293,18 @@ func edited(kept *unstructured.Unstructured, manifest map[string]any, paths []ce
 }
 
 // ending stores an object that is in deletion, and removes its finalizer as the requester and as the garbage collector.
-func (b *bench) ending(ctx context.Context, s sample) ([]*Case, error) {
-	kept, err := b.store(ctx, s, s.object, "-ending", []string{finalizer})
-	if err != nil || kept == nil {
-		return nil, err
+func (b *bench) ending(ctx context.Context, s sample) {
+	kept := b.store(ctx, s, s.object, "-ending", finalizer)
+	if kept == nil {
+		return
 	}
-	if _, err := b.sandbox.Send(ctx, framework.Request{Verb: framework.VerbDelete, Kind: kept.GroupVersionKind(), Namespace: kept.GetNamespace(), Name: kept.GetName()}); err != nil {
-		return nil, err
+	b.do(ctx, framework.Delete(kept))
+	deleted := b.get(ctx, s.kind, kept, "")
+	if deleted == nil || deleted.GetDeletionTimestamp() == nil {
+		return
 	}
-	result, err := b.sandbox.Send(ctx, framework.Request{Verb: framework.VerbGet, Kind: kept.GroupVersionKind(), Namespace: kept.GetNamespace(), Name: kept.GetName()})
-	deleted, _ := result.Object.(*unstructured.Unstructured)
-	if err != nil || deleted == nil || deleted.GetDeletionTimestamp() == nil {
-		return nil, err
-	}
-	free := deleted.DeepCopy()
-	free.SetFinalizers(nil)
-	request := framework.Update(deleted, free)
-	return []*Case{
-		b.newCase(Finalizers, s, request, "update the stored", "which is in deletion, without its finalizer"),
-		b.newCase(Finalizers, s, request.WithUser(Controllers()[1]), "update the stored", "which is in deletion, without its finalizer, as "+Controllers()[1].Name),
-	}, nil
-}
-
-// reapplied creates what MutatingAdmissionPolicies made of good objects.
-func (b *bench) reapplied() []*Case {
-	var cases []*Case
-	if !b.subject.mutating() {
-		return nil
-	}
-	for _, c := range b.observed.Of(Samples) {
-		if c.Good < 0 || !c.After.Allowed() {
-			continue
-		}
-		s := sample{good: c.Good, bad: -1, name: fmt.Sprintf("good[%d]", c.Good)}
-		again := b.create(Reapplied, s, c.made(c.After), "as the policies made it")
-		again.Control = c
-		cases = append(cases, again)
-	}
-	return cases
+	deleted.SetFinalizers(nil)
+	request := framework.Update(deleted, deleted)
+	b.add(Finalizers, s, request, "update the stored", "which is in deletion, without its finalizer")
+	b.add(Finalizers, s, request.WithUser(Controllers()[1]), "update the stored", "which is in deletion, without its finalizer, as "+Controllers()[1].Name)
 }

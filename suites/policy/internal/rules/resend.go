@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,37 +13,35 @@ import (
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
-// resendable finds out, before the policies are installed, how the API server's response to the creation of a sample can be
-// created too: it refuses its own Jobs and Services, because of values that it chooses itself.
+// resendable finds out, before the policies are installed, which values the API server chooses itself in its response to the creation
+// of a sample. It refuses its own Jobs and Services with them.
 func (b *bench) resendable(ctx context.Context, samples []*Case) error {
 	if !b.subject.mutating() {
 		return nil
 	}
-	var all, again, whole []*Case
+	var again []*Case
 	for _, c := range samples {
-		if c.Accepted() {
-			same, sent := *c, *c
-			sent.Request.Object = &unstructured.Unstructured{Object: vary.OfClient(c.Before.Fields())}
-			all, again, whole = append(all, c), append(again, &same), append(whole, &sent)
-		}
+		same := *c
+		again = append(again, &same)
 	}
-	if err := b.send(ctx, slices.Concat(again, whole), before); err != nil {
+	if err := b.send(ctx, again, before); err != nil {
 		return err
 	}
-	for i, c := range all {
-		c.Whole, c.chosen = whole[i].Accepted(), vary.Differences(c.Before.Fields(), again[i].Before.Fields())
+	for i, c := range samples {
+		if c.Accepted() {
+			c.chosen = vary.Differences(c.Before.Fields(), again[i].Before.Fields())
+		}
 	}
 	return nil
 }
 
 // made returns the object of a sample with what the policies made of it, for another creation.
 func (c *Case) made(after framework.Result) map[string]any {
-	whole := vary.OfClient(after.Fields())
 	sent, ok := c.Request.Object.(*unstructured.Unstructured)
-	if c.Whole || !ok {
-		return whole
+	if !ok {
+		return nil
 	}
-	before := vary.OfClient(c.Before.Fields())
+	before, whole := vary.OfClient(c.Before.Fields()), vary.OfClient(after.Fields())
 	for _, path := range c.chosen {
 		value, has := vary.At(before, path)
 		if changed := vary.With(whole, path, func(any) (any, bool) { return value, has }); changed != nil {
@@ -50,6 +49,48 @@ func (c *Case) made(after framework.Result) map[string]any {
 		}
 	}
 	return vary.Patched(sent.Object, object.MergePatch(before, whole))
+}
+
+// mutatedAgain creates what MutatingAdmissionPolicies made of good objects, also with a controller: the owner of an object wrote the parts
+// of it that are the spec of another kind. Then it applies each good object twice.
+func (b *bench) mutatedAgain(ctx context.Context) error {
+	if !b.subject.mutating() {
+		return nil
+	}
+	n := len(b.observed.Cases)
+	var once, twice []*Case
+	for _, s := range b.samples {
+		c := b.sampleCase(s)
+		if s.good < 0 || !c.Accepted() {
+			continue
+		}
+		if c.After.Allowed() {
+			child := b.addressed(c.made(c.After))
+			b.create(Reapplied, s, child.Object, "as the policies made it").Control = c
+			if parts := b.embeddedIn(s); len(parts) > 0 {
+				child.SetName(b.storedName(s, child.GetName(), "-owned"))
+				controlled(child)
+				sent := b.create(Owned, s, child.Object, "as the policies made it, with a controller")
+				sent.Control = c
+				for _, part := range parts {
+					sent.Templates = append(sent.Templates, part.template())
+				}
+			}
+		}
+		if u, _ := b.again(s, "-applied"); u != nil {
+			first, second := b.newCase(Applied, s, applying(u), "apply", "once"), b.newCase(Applied, s, applying(u), "apply", "again")
+			first.Request.DryRun, second.Request.DryRun, second.Control = false, false, first
+			once, twice = append(once, first), append(twice, second)
+		}
+	}
+	b.observed.Cases = append(b.observed.Cases, twice...)
+	for _, c := range b.observed.Cases[n:] {
+		c.Before.Status.Code = http.StatusOK // it was accepted as the result of another request
+	}
+	if err := b.send(ctx, once, after); err != nil {
+		return err
+	}
+	return b.send(ctx, b.observed.Cases[n:], after)
 }
 
 // ChangedAgain returns the paths at which the policies change what they made of a sample: first compared with what they made, and
@@ -64,12 +105,12 @@ func (c *Case) ChangedAgain() []cel.Path {
 
 // withoutPolicies sends what the policies seem to change again without them: the API server may change it itself, such as the
 // labels of a Job, which it copies from a template.
-func (b *bench) withoutPolicies(ctx context.Context, reapplied []*Case) error {
-	cases := slices.DeleteFunc(slices.Clone(reapplied), func(c *Case) bool { return !c.After.Allowed() || len(c.ChangedAgain()) == 0 })
+func (b *bench) withoutPolicies(ctx context.Context) error {
+	cases := slices.DeleteFunc(b.observed.Of(Reapplied), func(c *Case) bool { return !c.After.Allowed() || len(c.ChangedAgain()) == 0 })
 	if len(cases) == 0 {
 		return nil
 	}
-	if err := b.only(ctx, func(unstructured.Unstructured) bool { return false }); err != nil {
+	if err := b.only(ctx, func(binding) bool { return false }); err != nil {
 		return err
 	}
 	return b.send(ctx, cases, before)
@@ -81,10 +122,8 @@ func (c *Case) Changed(one, other framework.Result, anyOrder bool) []cel.Path {
 	settled := func(result framework.Result) map[string]any {
 		fields := vary.OfClient(result.Fields())
 		for _, path := range slices.Backward(c.chosen) {
-			if !c.Whole { // otherwise they were sent again
-				if without := vary.With(fields, path, vary.Remove); without != nil {
-					fields = without
-				}
+			if without := vary.With(fields, path, vary.Remove); without != nil {
+				fields = without
 			}
 		}
 		if anyOrder {
@@ -98,10 +137,7 @@ func (c *Case) Changed(one, other framework.Result, anyOrder bool) []cel.Path {
 // SetByServer reports whether an object of a sample that is sent again lacks a value that the API server sets without the policies.
 func (c *Case) SetByServer(path cel.Path) bool {
 	sent, _ := c.Request.Object.(*unstructured.Unstructured)
-	if c.Whole || sent == nil {
-		return false
-	}
-	_, written := vary.At(sent.Object, path)
+	_, written := vary.At(sent.UnstructuredContent(), path)
 	_, set := vary.At(c.Before.Fields(), path)
 	return set && !written
 }

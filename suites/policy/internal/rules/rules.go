@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
@@ -56,46 +55,25 @@ func (t *T) must(applies bool, format string, args ...any) {
 	}
 }
 
-// mustCarry ends the check if no request of a group carries a defect. None says what the bad objects lack.
+// mustCarry ends the check if no request of a group carries a defect. None says what the bad objects lack, unless that is known.
 func (t *T) mustCarry(group Group, none string) {
-	t.must(t.sent(group), "%s%s", none, t.differences())
+	t.needBad()
+	t.mustHave(group)
 	why := ""
 	for _, c := range t.Cases {
 		if c.Group == group {
-			if why = c.Elsewhere(); why == "" {
+			if why = c.Meaningless(); why == "" {
 				return
 			}
+			why = ": " + why
 		}
 	}
-	t.Unsupported("%s: %s%s", none, why, t.differences())
+	t.Unsupported("%s%s", none, why)
 }
 
-// Limits of the bad objects in a reason, and of where one of them differs from its fix.
-const (
-	mostBad         = 3
-	mostDifferences = 5
-)
-
-// differences says where bad objects differ from their fix.
-func (t *T) differences() string {
-	var text strings.Builder
-	for i, bad := range t.Bad[:min(len(t.Bad), mostBad)] {
-		defect := bad.Defect()
-		if len(defect) == 0 {
-			continue
-		}
-		fmt.Fprintf(&text, "; bad[%d] differs from its fix at ", i)
-		for n, path := range defect[:min(len(defect), mostDifferences)] {
-			if n > 0 {
-				text.WriteString(", ")
-			}
-			text.WriteString(path.String())
-		}
-		if more := len(defect) - mostDifferences; more > 0 {
-			fmt.Fprintf(&text, " and %d more", more)
-		}
-	}
-	return text.String()
+// mustHave ends the check if it is known why there is no request of a group.
+func (t *T) mustHave(group Group) {
+	t.must(t.Lacks[group] == "" || t.sent(group), "%s", t.Lacks[group])
 }
 
 // sent reports whether there is a request of one of the groups, accepted or not.
@@ -107,25 +85,24 @@ func (t *T) sent(groups ...Group) bool {
 func (t *T) allowed(groups ...Group) {
 	t.must(t.validating(), "there is no ValidatingAdmissionPolicy")
 	for _, c := range t.each(groups...) {
+		if c.Good >= 0 && t.byName(c) {
+			continue
+		}
 		t.Reached()
 		if refusal := c.Refusal(); strings.Contains(refusal, "ValidatingAdmissionPolicy") {
-			name := ""
-			if c.Good >= 0 && OfAnotherName(c) && t.namesDecide(c) {
-				name = " (a copy, whose name the policies refuse)"
-			}
-			t.Errorf("%s%s: refused: %s; without the policies: %d", c.What, name, refusal, c.Before.Status.Code)
+			t.Errorf("%s: refused: %s; without the policies: %d", c.What, refusal, c.Before.Status.Code)
 		}
 	}
 }
 
-// decided reports whether the sample of a case gets the verdict that the Subject declares: otherwise VERDICT-1 fails,
-// and other rules say nothing about it.
-func (t *T) decided(c *Case) bool {
-	if OfAnotherName(c) && t.namesDecide(c) {
-		t.LogOnce(c.What + ": it says nothing, because under another name the object gets another decision")
+// says reports whether the response to a request says something about the policies, and logs why not: its sample gets the verdict that
+// the Subject declares (otherwise VERDICT-1 fails), and what it needs is so.
+func (t *T) says(c *Case) bool {
+	if why := c.Meaningless(); why != "" {
+		t.LogOnce(c.What + ": it says nothing: " + why)
 		return false
 	}
-	return slices.ContainsFunc(t.each(Samples), func(s *Case) bool {
+	return !t.byName(c) && !t.otherwise(c) && slices.ContainsFunc(t.each(Samples), func(s *Case) bool {
 		return s.Good == c.Good && s.Bad == c.Bad && (s.Good >= 0 && s.Refusal() == "" || s.Bad >= 0 && strings.Contains(s.Refusal(), t.Bad[s.Bad].Denied))
 	})
 }
@@ -142,7 +119,7 @@ func (t *T) otherwise(c *Case) bool {
 
 // differ fails if the policies decide otherwise about a request than about its Control.
 func (t *T) differ(c *Case) {
-	if t.otherwise(c) || t.otherwise(c.Control) {
+	if t.otherwise(c.Control) {
 		return
 	}
 	t.evaluated(c.Control)
@@ -151,31 +128,42 @@ func (t *T) differ(c *Case) {
 	}
 }
 
-// namesDecide reports whether the policies decide otherwise about the sample of a case if it has another name.
-func (t *T) namesDecide(c *Case) bool {
-	return slices.ContainsFunc(t.Of(Renamed), func(r *Case) bool {
+// byName reports, and logs, that a request is about a copy of a sample, about whose name the policies decide.
+func (t *T) byName(c *Case) bool {
+	copied := slices.Contains([]Group{Generated, Violations, Unrelated, Repairs, Finalizers, Subwrites, Versions}, c.Group) ||
+		c.Group == Verbs && (c.Control.Group != Samples || !c.Request.DryRun)
+	if !copied || !slices.ContainsFunc(t.Of(Renamed), func(r *Case) bool {
 		return r.Good == c.Good && r.Bad == c.Bad && slices.ContainsFunc(t.Of(Samples), func(s *Case) bool {
 			return s.Good == r.Good && s.Bad == r.Bad && (s.Refusal() == "") != (r.Refusal() == "")
 		})
-	})
+	}) {
+		return false
+	}
+	t.LogOnce(c.What + ": it says nothing, because under another name the object gets another decision")
+	return true
 }
 
-// refused fails for each request of groups, made from a bad object that is refused, that the policies do not refuse.
+// refused fails for each request of groups that carries a defect and that the policies do not refuse.
 func (t *T) refused(groups ...Group) {
 	for _, c := range t.each(groups...) {
-		if c.Bad < 0 || !t.decided(c) || c.Control != nil && !c.Control.Accepted() {
-			continue
+		fix := c.Control != nil && c.Control.Group == Fixes
+		if (c.Bad >= 0 || c.Group == Constants) && !fix && t.says(c) {
+			t.Reached()
+			if c.Refusal() == "" {
+				t.Errorf("%s: %s, want a refusal", c.What, outcome(c))
+			}
 		}
-		if why := c.Meaningless(); why != "" {
-			t.LogOnce(c.What + ": it says nothing: " + why)
-			continue
-		}
-		if t.otherwise(c) {
-			continue
-		}
-		t.Reached()
-		if c.Refusal() == "" {
-			t.Errorf("%s: %s, want a refusal with %q, which the creation of bad[%d] gets", c.What, outcome(c), t.Bad[c.Bad].Denied, c.Bad)
+	}
+}
+
+// accepted fails for each request of a group, made from a good object that is allowed, that is refused.
+func (t *T) accepted(group Group) {
+	for _, c := range t.each(group) {
+		if c.Good >= 0 && t.says(c) {
+			t.Reached()
+			if c.Refusal() != "" {
+				t.Errorf("%s: %s", c.What, outcome(c))
+			}
 		}
 	}
 }
@@ -232,7 +220,7 @@ func equals() []Definition {
 		Check: func(t *T) {
 			t.must(t.sent(Forms), "no sample has a quantity")
 			for _, c := range t.each(Forms) {
-				if t.decided(c) {
+				if t.says(c) {
 					t.differ(c)
 				}
 			}
@@ -244,7 +232,6 @@ func equals() []Definition {
 		Fix:    "all(…), or !exists(…), and no index. If the policy asks for one good element of several, waive the rule.",
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/cf521aa"},
 		Check: func(t *T) {
-			t.needBad()
 			t.mustCarry(Elements, "no defect is in an element of a list of objects, apart from its name")
 			t.refused(Elements)
 		},
@@ -256,7 +243,7 @@ func equals() []Definition {
 		Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/"},
 		Check: func(t *T) {
 			for _, c := range t.each(Verbs) {
-				if c.Control == nil || !c.Control.Accepted() || !t.decided(c) {
+				if !c.Control.Accepted() || !t.says(c) {
 					continue
 				}
 				if c.Control.Request.Verb == framework.VerbUpdate && len(vary.Differences(c.Before.Fields(), c.Control.Before.Fields())) > 0 {
@@ -270,15 +257,6 @@ func equals() []Definition {
 			}
 		},
 	}}
-}
-
-// partOfDefect reports whether what was varied in a bad object is, has or belongs to its defect.
-func (t *T) partOfDefect(c *Case) bool {
-	defect := t.Bad[c.Bad].Defect()
-	return defect == nil || slices.ContainsFunc(defect, func(p cel.Path) bool {
-		n := min(len(p), len(c.Path))
-		return slices.Equal(p[:n], c.Path[:n])
-	})
 }
 
 // needBad ends the check if no bad object has a fix: the rule needs a defect.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -43,7 +41,7 @@ func (s *Server) id() string { return runid.Scenario(s.target.RunID(), s.sandbox
 
 func (s *Server) sandbox(ctx context.Context) (target.Sandbox, error) {
 	s.sandboxes++
-	return s.target.NewSandbox(ctx, target.SandboxOptions{ID: s.id(), Open: true})
+	return s.target.NewSandbox(ctx, target.SandboxOptions{ID: s.id(), Open: true, Accounts: func(string) bool { return true }})
 }
 
 // Close ends the API server.
@@ -64,7 +62,7 @@ func (s *Server) Observe(ctx context.Context, subject Subject) (*Observations, e
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}}, copied: map[string]bool{}}
+	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}, Lacks: map[Group]string{}}, copied: map[string]bool{}}
 	observed, err := b.observe(ctx)
 	ctx = context.WithoutCancel(ctx)
 	return observed, errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
@@ -80,8 +78,4 @@ func (s *Server) restore(ctx context.Context) error {
 	}
 	s.removed = nil
 	return nil
-}
-
-func keyOf(u *unstructured.Unstructured) string {
-	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
 }

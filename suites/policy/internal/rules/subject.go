@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
@@ -55,17 +56,6 @@ type Policy struct {
 	spec admissionregistrationv1.ValidatingAdmissionPolicySpec
 }
 
-// policyOf reads a policy. What cannot be read is missing: the API server says what is wrong.
-func policyOf(u unstructured.Unstructured) Policy {
-	var fields struct {
-		Spec admissionregistrationv1.ValidatingAdmissionPolicySpec `json:"spec"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &fields); err != nil {
-		return Policy{Unstructured: u}
-	}
-	return Policy{u, fields.Spec}
-}
-
 // Mutating reports whether the policy is a MutatingAdmissionPolicy.
 func (p Policy) Mutating() bool { return p.GetKind() == mutatingPolicy }
 
@@ -80,6 +70,26 @@ func (p Policy) resourceRules() []admissionregistrationv1.NamedRuleWithOperation
 		return nil
 	}
 	return p.spec.MatchConstraints.ResourceRules
+}
+
+// paramKinds returns the kind of the params of the policy, if it has one.
+func (p Policy) paramKinds() []schema.GroupVersionKind {
+	if p.spec.ParamKind == nil {
+		return nil
+	}
+	return []schema.GroupVersionKind{schema.FromAPIVersionAndKind(p.spec.ParamKind.APIVersion, p.spec.ParamKind.Kind)}
+}
+
+// binding is a binding of a Subject.
+type binding struct {
+	unstructured.Unstructured
+	// spec has the fields of both kinds.
+	spec admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec
+}
+
+// denies reports whether the binding has the action Deny.
+func (b binding) denies() bool {
+	return slices.Contains(b.spec.ValidationActions, admissionregistrationv1.Deny)
 }
 
 func (s Subject) validating() bool {
@@ -100,25 +110,42 @@ func (s Subject) handles(operation admissionregistrationv1.OperationType) bool {
 // List returns the policies.
 func (s Subject) List() []Policy {
 	var all []Policy
+	for _, u := range s.manifests(false) {
+		p := Policy{Unstructured: u}
+		specOf(u, &p.spec)
+		all = append(all, p)
+	}
+	return all
+}
+
+// Bindings returns the bindings.
+func (s Subject) Bindings() []binding {
+	var all []binding
+	for _, u := range s.manifests(true) {
+		b := binding{Unstructured: u}
+		specOf(u, &b.spec)
+		all = append(all, b)
+	}
+	return all
+}
+
+// manifests returns the policies, or the bindings, as they are.
+func (s Subject) manifests(bindings bool) []unstructured.Unstructured {
+	var all []unstructured.Unstructured
 	for _, manifest := range s.Policies {
 		u := unstructured.Unstructured{Object: manifest.Object}
-		if object.IsPolicy(manifest.Object) && !strings.HasSuffix(u.GetKind(), "Binding") {
-			all = append(all, policyOf(u))
+		if object.IsPolicy(manifest.Object) && strings.HasSuffix(u.GetKind(), "Binding") == bindings {
+			all = append(all, u)
 		}
 	}
 	return all
 }
 
-// Bindings returns the bindings, as they are.
-func (s Subject) Bindings() []unstructured.Unstructured {
-	var all []unstructured.Unstructured
-	for _, manifest := range s.Policies {
-		u := unstructured.Unstructured{Object: manifest.Object}
-		if object.IsPolicy(manifest.Object) && strings.HasSuffix(u.GetKind(), "Binding") {
-			all = append(all, u)
-		}
+// specOf reads the spec of a manifest. What cannot be read is missing: the API server says what is wrong.
+func specOf(u unstructured.Unstructured, into any) {
+	if spec, ok := u.Object["spec"].(map[string]any); ok {
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(spec, into)
 	}
-	return all
 }
 
 // Misuse returns what is wrong with the Subject. Empty means nothing.
@@ -147,89 +174,63 @@ const evaluatedMark = "the policy was evaluated"
 // Probes returns a copy of each ValidatingAdmissionPolicy and its bindings that refuses nothing. It warns that it is
 // evaluated, of each validation that is false, by its index, and of each evaluation error, whatever the failurePolicy is.
 // The texts are short and have one line each, because an API server cuts warnings of more than 4096 characters in all, and drops
-// one with a control character: see quotable.
+// one with a control character: see Policy.probe.
 func (s Subject) Probes() []map[string]any {
 	var probes []map[string]any
 	for _, p := range s.List() {
 		if p.Mutating() {
 			continue
 		}
-		probe := p.probe(probePrefix+p.GetName(), func(i int, validation map[string]any) {
-			validation["message"] = fmt.Sprintf("validations[%d]", i)
-			delete(validation, "messageExpression")
-		})
-		validations, _, _ := unstructured.NestedSlice(probe.Object, "spec", "validations")
-		validations = append(validations, map[string]any{"expression": "false", "message": evaluatedMark})
-		_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // the spec is an object
-		probes = append(probes, probe.Object)
+		p.spec.Validations = append(slices.Clone(p.spec.Validations), admissionregistrationv1.Validation{Expression: "false"})
+		probes = append(probes, p.probe(probePrefix+p.GetName(), func(i int, validation *admissionregistrationv1.Validation) {
+			validation.Message, validation.MessageExpression = fmt.Sprintf("validations[%d]", i), ""
+			if i == len(p.spec.Validations)-1 {
+				validation.Message = evaluatedMark
+			}
+		}))
 	}
 	for _, b := range s.Bindings() {
 		if b.GetKind() == validatingPolicy+"Binding" {
-			name, _, _ := unstructured.NestedString(b.Object, "spec", "policyName")
-			probes = append(probes, onlyWarning(b, probePrefix+b.GetName(), probePrefix+name).Object)
+			probes = append(probes, b.onlyWarning(probePrefix+b.GetName(), probePrefix+b.spec.PolicyName))
 		}
 	}
 	return probes
 }
 
-// probe returns a copy of a ValidatingAdmissionPolicy in which an error always decides, with changed validations.
-func (p Policy) probe(name string, change func(index int, validation map[string]any)) *unstructured.Unstructured {
-	probe := p.DeepCopy()
-	probe.SetName(name)
-	_ = unstructured.SetNestedField(probe.Object, "Fail", "spec", "failurePolicy")
-	unstructured.RemoveNestedField(probe.Object, "spec", "auditAnnotations")
-	validations := quotable(probe)
-	for i, each := range validations {
-		if fields, ok := each.(map[string]any); ok {
-			change(i, fields)
-		}
-	}
-	_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // the spec is an object
-	return probe
-}
-
-// onlyWarning returns a copy of a binding that only warns, and that a param which does not exist turns off.
-func onlyWarning(binding unstructured.Unstructured, name, policy string) *unstructured.Unstructured {
-	probe := binding.DeepCopy()
-	probe.SetName(name)
-	_ = unstructured.SetNestedField(probe.Object, policy, "spec", "policyName")
-	_ = unstructured.SetNestedStringSlice(probe.Object, []string{"Warn"}, "spec", "validationActions")
-	if _, found, _ := unstructured.NestedMap(probe.Object, "spec", "paramRef"); found {
-		_ = unstructured.SetNestedField(probe.Object, "Allow", "spec", "paramRef", "parameterNotFoundAction")
-	}
-	return probe
-}
-
 // validationVariable begins the names of the variables that have the validations of a policy in its probe.
 const validationVariable = "admissiontestValidation"
 
-// quotable makes the expressions of a policy such that an API server can quote them in a warning about an evaluation error. It
-// returns the validations, whose expressions are variables now, and writes each matchCondition in one line.
-func quotable(policy *unstructured.Unstructured) []any {
-	validations, _, _ := unstructured.NestedSlice(policy.Object, "spec", "validations")
-	variables, _, _ := unstructured.NestedSlice(policy.Object, "spec", "variables")
-	for i, each := range validations {
-		if fields, ok := each.(map[string]any); ok {
-			name := fmt.Sprintf("%s%d", validationVariable, i)
-			variables = append(variables, map[string]any{"name": name, "expression": fields["expression"]})
-			fields["expression"] = "variables." + name
-		}
+// probe returns a copy of a ValidatingAdmissionPolicy in which an error always decides, with changed validations. An API server can quote
+// its expressions in a warning about an evaluation error: those of validations are variables, and a matchCondition is one line.
+func (p Policy) probe(name string, change func(index int, validation *admissionregistrationv1.Validation)) map[string]any {
+	spec, fail := p.spec.DeepCopy(), admissionregistrationv1.Fail
+	spec.FailurePolicy, spec.AuditAnnotations = &fail, nil
+	for i := range spec.Validations {
+		validation, variable := &spec.Validations[i], fmt.Sprintf("%s%d", validationVariable, i)
+		spec.Variables = append(spec.Variables, admissionregistrationv1.Variable{Name: variable, Expression: validation.Expression})
+		validation.Expression = "variables." + variable
+		change(i, validation)
 	}
-	if len(variables) > 0 {
-		_ = unstructured.SetNestedSlice(policy.Object, variables, "spec", "variables") // the spec is an object
+	for i := range spec.MatchConditions {
+		spec.MatchConditions[i].Expression = lineOf(spec.MatchConditions[i].Expression)
 	}
-	conditions, found, _ := unstructured.NestedSlice(policy.Object, "spec", "matchConditions")
-	for _, each := range conditions {
-		if fields, ok := each.(map[string]any); ok {
-			if expression, ok := fields["expression"].(string); ok {
-				fields["expression"] = lineOf(expression)
-			}
-		}
+	return withSpec(p.Unstructured, name, spec)
+}
+
+// onlyWarning returns a copy of a binding that only warns, and that a param which does not exist turns off.
+func (b binding) onlyWarning(name, policy string) map[string]any {
+	spec, allow := b.spec.DeepCopy(), admissionregistrationv1.AllowAction
+	spec.PolicyName, spec.ValidationActions = policy, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}
+	if spec.ParamRef != nil {
+		spec.ParamRef.ParameterNotFoundAction = &allow
 	}
-	if found {
-		_ = unstructured.SetNestedSlice(policy.Object, conditions, "spec", "matchConditions")
-	}
-	return validations
+	return withSpec(b.Unstructured, name, spec)
+}
+
+// withSpec returns an object of a kind with another name and spec.
+func withSpec(of unstructured.Unstructured, name string, spec any) map[string]any {
+	fields, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(spec) // it was read from JSON
+	return map[string]any{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind(), "metadata": map[string]any{"name": name}, "spec": fields}
 }
 
 // lineOf returns an expression in one line, or as it is if it is no expression, or if it has an escaped identifier, which
