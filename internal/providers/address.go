@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
-
-	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // maxCandidates limits the number of addresses to try.
@@ -28,7 +26,7 @@ type candidate struct {
 	what string
 }
 
-// String returns "172.18.0.1 (gateway of the kind network)".
+// String returns "172.18.0.1 (of this machine)".
 func (c candidate) String() string {
 	host := c.advertise
 	if host == "" {
@@ -47,19 +45,14 @@ func (c connection) candidates(ctx context.Context) ([]candidate, error) {
 		return []candidate{one}, nil
 	}
 	list := []candidate{at(netip.MustParseAddr("127.0.0.1"), "loopback")}
-	if c.cluster != nil {
-		gateways, err := c.cluster.Gateways(ctx)
-		if err != nil {
-			c.Progress("cannot read the gateway of the kind network: " + report.FirstLine(err.Error()))
-		}
-		for _, gateway := range gateways {
-			list = append(list, at(gateway, "gateway of the kind network"))
-		}
-	}
 	if local, ok := towards(ctx, c.Config); ok {
 		list = append(list, at(local, "route to the API server"))
 	}
-	for _, address := range localAddresses() {
+	addresses := localAddresses()
+	if c.cluster != nil {
+		slices.Reverse(addresses) // the newest interface can be that of the containers, which other machines do not reach
+	}
+	for _, address := range addresses {
 		if address.Is4() && !address.IsLoopback() && !address.IsLinkLocalUnicast() {
 			list = append(list, at(address, "of this machine"))
 		}

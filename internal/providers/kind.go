@@ -14,14 +14,11 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// Kind provides a kind cluster: one that it creates and deletes, or an existing one. It
+// Kind provides a kind cluster, which it creates and deletes. It
 // starts no server with a profile: Start returns target.ErrNoProfiles.
 type Kind struct {
 	// Cluster configures the cluster to create. Its Progress is replaced by Progress.
 	Cluster kind.Options
-	// Use is the name of an existing cluster to use instead. It is never deleted. Empty
-	// creates a cluster.
-	Use string
 	// Transport is how the API server reaches the Hooks. The zero value tries what works.
 	Transport Transport
 	// Logs is a directory for the logs of the nodes. They are exported when the target is
@@ -39,9 +36,9 @@ func (Kind) Check(context.Context, []scenario.Scenario) error { return nil }
 // Version returns "": it is not known before the cluster runs.
 func (Kind) Version(context.Context) (string, error) { return "", nil }
 
-// Start creates or finds the cluster and returns it as a target. It returns the errors of
-// kind.Create and kind.Use, and an ErrWebhookUnreachable if the API server cannot call a
-// Hook. If it fails, a cluster that it created is deleted.
+// Start creates the cluster and returns it as a target. It returns the errors of
+// kind.Create, and an ErrWebhookUnreachable if the API server cannot call a
+// Hook. If it fails, the cluster is deleted.
 func (k Kind) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {
 		return nil, target.ErrNoProfiles
@@ -49,7 +46,9 @@ func (k Kind) Start(ctx context.Context, options target.StartOptions) (target.Ta
 	if k.Progress == nil {
 		k.Progress = func(string) {}
 	}
-	found, err := k.cluster(ctx)
+	cluster := k.Cluster
+	cluster.Progress = k.Progress
+	found, err := kind.Create(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -71,23 +70,13 @@ func (k Kind) start(ctx context.Context, found *kind.Cluster, options target.Sta
 	}
 	opened, err := connection{transport: k.Transport, cluster: found, Options: apiserver.Options{
 		Config: config, Kind: framework.TargetKind, Progress: k.Progress,
-		Endpoints: options.Endpoints, Foreign: options.AllowForeign, Patience: options.Patience, Disposable: k.Use == "",
+		Endpoints: options.Endpoints, Foreign: options.AllowForeign, Patience: options.Patience, Disposable: true,
 	}}.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	opened.kubeConfig = []byte(found.Kubeconfig())
 	return opened, nil
-}
-
-// cluster creates or finds the cluster.
-func (k Kind) cluster(ctx context.Context) (*kind.Cluster, error) {
-	if k.Use != "" {
-		return kind.Use(ctx, k.Use)
-	}
-	options := k.Cluster
-	options.Progress, options.Logs = k.Progress, k.Logs
-	return kind.Create(ctx, options)
 }
 
 // logsLimit limits the export of logs.
@@ -106,11 +95,8 @@ func (k Kind) exportLogs(ctx context.Context, found *kind.Cluster) {
 	}
 }
 
-// end deletes the cluster, unless it existed before.
+// end deletes the cluster.
 func (k Kind) end(ctx context.Context, found *kind.Cluster) error {
-	if k.Use != "" {
-		return found.Release()
-	}
 	k.Progress("deleting kind cluster " + found.Name())
 	return found.Delete(ctx)
 }
@@ -122,7 +108,7 @@ type kindTarget struct {
 	cluster  *kind.Cluster
 }
 
-// Close closes the target, and deletes the cluster unless it existed before.
+// Close closes the target, and deletes the cluster.
 func (t *kindTarget) Close(ctx context.Context) error {
 	err := t.clusterTarget.Close(ctx)
 	if t.provider.Failed != nil && t.provider.Failed() || err != nil {

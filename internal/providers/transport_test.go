@@ -100,7 +100,7 @@ func kindCluster(t *testing.T) *kind.Cluster {
 	if os.Getenv("ADMISSIONTEST_KIND") == "" {
 		t.Skip("needs a container runtime: make test-kind")
 	}
-	c, err := kind.Create(t.Context(), kind.Options{NodeImage: os.Getenv("NODE_IMAGE"), Config: os.Getenv("KIND_CONFIG"), Progress: func(line string) { t.Log(line) }})
+	c, err := kind.Create(t.Context(), kind.Options{NodeImage: os.Getenv("NODE_IMAGE"), Progress: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,12 +156,12 @@ func TestKindTransports(t *testing.T) {
 	}
 	for mode, want := range map[string]string{TransportAuto: framework.TransportURL, framework.TransportURL: framework.TransportURL, framework.TransportService: framework.TransportService} {
 		t.Run(mode, func(t *testing.T) {
-			r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: Kind{Use: c.Name(), Transport: Transport{Mode: mode}, Progress: func(line string) { t.Log(line) }}})
+			r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: RESTConfig{Config: config, Transport: Transport{Mode: mode}, Progress: func(line string) { t.Log(line) }}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Target.Kind != framework.TargetKind || r.Target.Transport != want {
-				t.Errorf("target = %+v; want kind, by %s", r.Target, want)
+			if r.Target.Kind != framework.TargetKubeconfig || r.Target.Transport != want {
+				t.Errorf("target = %+v; want kubeconfig, by %s", r.Target, want)
 			}
 			for _, outcome := range r.Outcomes { // lane B is unsupported on a cluster that outlives the run
 				if outcome.Verdict != framework.Pass && outcome.Verdict != framework.Unsupported {
@@ -212,11 +212,11 @@ func TestKindTransports(t *testing.T) {
 	})
 	t.Run("CanCall", func(t *testing.T) {
 		var servers []*hook.Server
-		gateways, err := c.Gateways(t.Context())
-		if err != nil || len(gateways) == 0 {
-			t.Fatalf("Gateways = %v, %v", gateways, err)
+		candidates, err := connection{cluster: c, Options: apiserver.Options{Config: config}}.candidates(t.Context())
+		if err != nil || len(candidates) < 2 {
+			t.Fatalf("candidates = %v, %v", candidates, err)
 		}
-		for _, address := range []string{"127.0.0.1:0", gateways[0].String() + ":0"} {
+		for _, address := range []string{"127.0.0.1:0", candidates[1].listen} {
 			server, err := hook.Start(t.Context(), hook.Options{Address: address})
 			if err != nil {
 				t.Fatal(err)
@@ -226,7 +226,7 @@ func TestKindTransports(t *testing.T) {
 		}
 		reached, err := apiserver.CanCall(t.Context(), apiserver.Options{Config: config}, servers, probeLimit)
 		if err != nil || !slices.Equal(reached, []bool{false, true}) {
-			t.Errorf("CanCall = %v, %v; want the gateway only", reached, err)
+			t.Errorf("CanCall = %v, %v; want the second one only", reached, err)
 		}
 	})
 }
@@ -238,7 +238,7 @@ func TestKindEndsWithTarget(t *testing.T) {
 	}
 	logs := filepath.Join(t.TempDir(), "logs")
 	from := Kind{
-		Cluster: kind.Options{Name: kind.Prefix + "ends", NodeImage: os.Getenv("NODE_IMAGE"), Config: os.Getenv("KIND_CONFIG")},
+		Cluster: kind.Options{Name: "admissiontest-ends", NodeImage: os.Getenv("NODE_IMAGE")},
 		Logs:    logs, Failed: func() bool { return true }, Progress: func(line string) { t.Log(line) },
 	}
 	opened, err := from.Start(t.Context(), target.StartOptions{})
@@ -248,7 +248,7 @@ func TestKindEndsWithTarget(t *testing.T) {
 	if err := opened.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := kind.Use(t.Context(), kind.Prefix+"ends"); !errors.Is(err, kind.ErrNoCluster) {
+	if _, err := kind.Use(t.Context(), "admissiontest-ends"); !errors.Is(err, kind.ErrNoCluster) {
 		t.Errorf("Use afterwards = %v; want ErrNoCluster", err)
 	}
 	if entries, err := os.ReadDir(logs); err != nil || len(entries) == 0 {
