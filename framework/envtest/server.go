@@ -50,7 +50,7 @@ type Profile struct {
 //
 //	func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
 //
-// Its initializers are called for the plugins of the package, after Kubernetes' own. Of the configuration,
+// Its initializers are called for the plugins of the package, before Kubernetes' own. Of the configuration,
 // these fields are set: LoopbackClientConfig, ClientConfig, SharedInformerFactory, Authorization.Authorizer,
 // FeatureGate and, since Kubernetes 1.35, EffectiveVersion.
 type Plugin = binaries.Plugin
