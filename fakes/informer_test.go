@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -241,38 +239,5 @@ func TestStoreByHand(t *testing.T) {
 	}
 	if err := store.Add("text"); err == nil {
 		t.Error("a string was put into the cache")
-	}
-}
-
-// Many goroutines use a World at the same time. This finds races only with go test -race.
-func TestManyAtOnce(t *testing.T) {
-	w := fakes.NewWorld(t, fakes.WithObjects(pod("a")))
-	informer, client := w.Informers().Core().V1().Pods().Informer(), w.Client().CoreV1().Pods("default")
-	var added atomic.Int32
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { added.Add(1) }})
-	must(t, 0, err)
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			snapshot := w.Snapshot()
-			name := fmt.Sprintf("made-%d", i)
-			if _, err := client.Create(t.Context(), pod(name), metav1.CreateOptions{}); err != nil {
-				t.Error(err)
-			}
-			if _, ok, err := informer.GetStore().GetByKey("default/" + name); err != nil || !ok {
-				t.Errorf("the cache has not what was just written: %v", err)
-			}
-			w.Put(pod("a"))
-			informer.GetStore().List()
-			if found := append(snapshot.Mutations(), w.Mutations()...); found != nil {
-				t.Error(found)
-			}
-			w.Calls()
-		})
-	}
-	all.Wait()
-	must(t, 0, w.WaitHandlers(t.Context()))
-	if n := added.Load(); n != 9 {
-		t.Errorf("the handler got %d pods, want 9", n)
 	}
 }

@@ -1,19 +1,14 @@
 package fakes_test
 
 import (
-	"errors"
 	"reflect"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/fakes/effectiveversion"
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
@@ -330,64 +325,5 @@ func TestInjectOwn(t *testing.T) {
 	want := []fakes.Injection{{Interface: "WantsKcpInformers", Method: "SetKcpInformers"}}
 	if diff := cmp.Diff(want, i.Log()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestThroughPlugins initializes as an API server does, by admission.Plugins.
-func TestThroughPlugins(t *testing.T) {
-	plugin := newEverything()
-	i := fakes.NewInitializer(fakes.NewWorld(t), version(t)).Strict()
-	chain := admission.PluginInitializers{i}
-	chain.Initialize(plugin)
-	if err := errors.Join(i.Err(), admission.ValidateInitialization(plugin)); err != nil {
-		t.Error(err)
-	}
-	if !strings.Contains(strings.Join(plugin.calls, " "), "SetRESTMapper") {
-		t.Error(plugin.calls)
-	}
-}
-
-// TestValuesOfTheWorld asks what was injected for what the World holds.
-func TestValuesOfTheWorld(t *testing.T) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	plugin := newEverything()
-	fakes.NewInitializer(fakes.NewWorld(t, fakes.WithObjects(namespace)), version(t)).Initialize(plugin)
-	if _, err := plugin.client.CoreV1().Namespaces().Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
-		t.Errorf("client: %v", err)
-	}
-	if _, err := plugin.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
-		t.Errorf("dynamic client: %v", err)
-	}
-	if _, err := plugin.informers.Core().V1().Namespaces().Lister().Get("a"); err != nil {
-		t.Errorf("informers: %v", err)
-	}
-	if _, err := plugin.mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}, "v1"); err != nil {
-		t.Errorf("RESTMapper: %v", err)
-	}
-}
-
-// TestManyPlugins initializes plugins at the same time, each once.
-func TestManyPlugins(t *testing.T) {
-	i := fakes.NewInitializer(fakes.NewWorld(t), version(t)).Strict().InOrder(fakes.Shuffled(1))
-	var group sync.WaitGroup
-	plugins := make([]*everything, 8)
-	for n := range plugins {
-		plugins[n] = newEverything()
-		group.Go(func() {
-			i.Initialize(plugins[n])
-			_, _ = i.Log(), i.Err()
-		})
-	}
-	group.Wait()
-	if err := i.Err(); err != nil {
-		t.Error(err)
-	}
-	for _, plugin := range plugins {
-		if diff := cmp.Diff(plugins[0].calls, plugin.calls); diff != "" {
-			t.Error(diff)
-		}
-	}
-	if got, want := len(i.Log()), len(plugins)*len(plugins[0].calls); got != want {
-		t.Errorf("%d injections in the log, want %d", got, want)
 	}
 }

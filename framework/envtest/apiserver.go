@@ -1,24 +1,18 @@
 package envtest
 
 import (
-	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
@@ -90,35 +84,6 @@ func (s *Server) configureAPIServer(server *envtest.APIServer, options Options, 
 // address is the URL of kube-apiserver.
 func (s *Server) address() string { return "https://127.0.0.1:" + strconv.Itoa(s.port) }
 
-// apiServerGate opens the gate of kube-apiserver, which is ready when it is healthy and has the namespace default.
-// The gate has the certificate that controller-runtime writes before it starts kube-apiserver.
-func (s *Server) apiServerGate() (*gate, error) {
-	client := sync.OnceValues(func() (*http.Client, error) { // the first question comes when there are credentials
-		if err := s.connect(); err != nil {
-			return nil, err
-		}
-		return rest.HTTPClientFor(s.Config)
-	})
-	folder := s.Environment.ControlPlane.APIServer.CertDir
-	certificates := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "apiserver.crt"), filepath.Join(folder, "apiserver.key"))
-		return &pair, err
-	}}
-	return openGate(certificates, func(ctx context.Context) error {
-		if _, err := os.Stat(s.apiServer.status); err != nil { // others can ask too early
-			return err
-		}
-		client, err := client()
-		if err != nil {
-			return fmt.Errorf("make a client of kube-apiserver: %w", err)
-		}
-		if err := getOK(ctx, client, s.address()+"/healthz"); err != nil {
-			return err
-		}
-		return getOK(ctx, client, s.address()+"/api/v1/namespaces/default")
-	}, func() { s.Environment.ControlPlane.APIServer.Port = strconv.Itoa(s.port) })
-}
-
 // usersFlag names a file with the authority of the certificates of users, tokensFlag one with the tokens of users.
 const (
 	usersFlag  = "client-ca-file"
@@ -133,36 +98,19 @@ const (
 
 // connect sets Config and KubeConfig. The administrator has a token, because kube-apiserver verifies a certificate with
 // each request. If the profile has its own tokens, it is a certificate.
-func (s *Server) connect() (err error) {
-	plane := &s.Environment.ControlPlane
-	s.Config = &rest.Config{Host: s.address(), QPS: clientQPS, Burst: clientBurst, BearerToken: s.token}
-	s.Config.CAData = plane.APIServer.CA
-	if s.token == "" {
-		user, err := plane.AddUser(envtest.User{Name: administrator, Groups: []string{administratorGroup}}, nil)
-		if err != nil {
-			return err
-		}
-		s.Config.CertData, s.Config.KeyData = user.Config().CertData, user.Config().KeyData
-	}
-	s.KubeConfig, err = kubeconfig(s.Config)
-	return err
-}
-
-// kubeconfig returns the content of a kubeconfig file with one context.
-func kubeconfig(config *rest.Config) ([]byte, error) {
-	const name = "envtest"
-	c := clientcmdapi.NewConfig()
-	c.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	c.AuthInfos[name] = &clientcmdapi.AuthInfo{
-		Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
-	}
-	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	c.CurrentContext = name
-	text, err := clientcmd.Write(*c)
+func (s *Server) connect() error {
+	user, err := s.Environment.AddUser(envtest.User{Name: administrator, Groups: []string{administratorGroup}},
+		&rest.Config{QPS: clientQPS, Burst: clientBurst})
 	if err != nil {
-		return nil, fmt.Errorf("write kubeconfig: %w", err)
+		return err
 	}
-	return text, nil
+	s.Config = user.Config()
+	s.Config.Host = s.address()
+	if s.token != "" {
+		s.Config.BearerToken, s.Config.CertData, s.Config.KeyData = s.token, nil, nil
+	}
+	s.KubeConfig, err = user.KubeConfig()
+	return err
 }
 
 // addProfile writes the files of a profile, and adds its flags.

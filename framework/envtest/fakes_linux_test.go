@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,7 +37,7 @@ func programs(t *testing.T, etcd, apiServer string) binaries.Assets {
 // An API server that needs etcd does not get ready after the end of etcd, which is the cause.
 func TestStorageEnds(t *testing.T) {
 	for name, fake := range map[string]binaries.Assets{
-		"before it is ready": programs(t, `echo Error: no space >&2; exit 3`, `exit 1`),
+		"before it is ready": programs(t, `echo Error: no space >&2; exit 3`, `exec sleep 1000`),
 		"later": programs(t, `"$etcd" "$@" & read -r line <"$folder/event"; kill -s KILL $!; wait; echo Error: no space >&2; exit 3`,
 			`echo >"$folder/event"; exec sleep 1000`),
 	} {
@@ -69,32 +67,5 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	server, err := Start(ctx, Options{BinaryAssetsDirectory: fake.Dir})
 	if took := time.Since(began); !errors.Is(err, why) || server != nil || took > startLimit/2 {
 		t.Errorf("got %v after %s, want %v", err, took, why)
-	}
-}
-
-// A server that is built with coverage ends by SIGTERM, which it can get twice, and a pause of this process that is longer than a server may
-// take to end does not make the end late.
-func TestStopDuringPause(t *testing.T) {
-	t.Setenv("GOCOVERDIR", t.TempDir())
-	fake := programs(t, `exec "$etcd" "$@"`,
-		`trap 'trap "" TERM; echo >"$folder/event"; sleep 22; kill -s KILL "$server"; exit' TERM; "$apiserver" "$@" & server=$!; wait "$server"`)
-	server, err := Start(t.Context(), Options{BinaryAssetsDirectory: fake.Dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- server.Stop() }()
-	if _, err := os.ReadFile(filepath.Join(fake.Dir, "event")); err != nil {
-		t.Fatal(err)
-	}
-	resume := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 21; kill -CONT $PPID")
-	if err := resume.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
-		t.Error(err)
-	}
-	if err := errors.Join(resume.Wait(), <-stopped); err != nil {
-		t.Error(err)
 	}
 }

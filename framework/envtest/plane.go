@@ -2,18 +2,16 @@ package envtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
@@ -23,11 +21,18 @@ import (
 const (
 	// startLimit is the limit for the start of the servers.
 	startLimit = time.Minute
-	// stopLimit is the limit for the servers to end after a signal.
+	// readyPoll is the time between two questions whether kube-apiserver is ready.
+	readyPoll = 25 * time.Millisecond
+	// requestLimit is the limit of one such question.
+	requestLimit = 5 * time.Second
+	// stopLimit is the limit for the servers to end after SIGTERM.
 	stopLimit = 20 * time.Second
-	// unlimited is for controller-runtime, whose limits do not leave out pauses of this process.
+	// unlimited is for controller-runtime: see startPlane.
 	unlimited = time.Duration(math.MaxInt64)
 )
+
+// nobody is an address of this machine at which nothing listens.
+const nobody, noPort = "127.0.0.1", "0"
 
 // socketLimit is the limit of the path of a Unix socket, in bytes: that of macOS, which is the
 // lowest.
@@ -43,7 +48,7 @@ func (s *Server) configureEtcd(etcd *envtest.Etcd, programs binaries.Assets) (er
 		return fmt.Errorf("start etcd: the path of its socket, %s, has %d bytes, want at most %d: set TMPDIR to a directory with a shorter path",
 			s.socket(), len(s.socket()), socketLimit)
 	}
-	etcd.DataDir = filepath.Join(s.supervision.folder, "etcd-data")
+	etcd.DataDir, etcd.URL = filepath.Join(s.supervision.folder, "etcd-data"), &url.URL{Scheme: "http", Host: nobody + ":" + noPort}
 	etcd.Configure().
 		Set("listen-client-urls", "unix://"+s.socket()).
 		// etcd takes the socket's path from the host of this URL, and not from its path:
@@ -59,85 +64,121 @@ func (s *Server) configureEtcd(etcd *envtest.Etcd, programs binaries.Assets) (er
 // socket is the path of the socket of etcd.
 func (s *Server) socket() string { return filepath.Join(s.supervision.folder, "etcd.sock") }
 
-// etcdGate opens the gate of etcd.
-func (s *Server) etcdGate() (*gate, error) {
-	s.etcdClient = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", s.socket())
-	}}}
-	return openGate(nil, func(ctx context.Context) error {
-		return getOK(ctx, s.etcdClient, "http://etcd/health")
-	}, func() { s.Environment.ControlPlane.Etcd.URL = &url.URL{Scheme: "unix", Path: s.socket()} })
-}
-
-// startPlane starts the servers and waits until they are ready. controller-runtime's start knows no context, but it
-// ends when a server ends.
+// startPlane starts the servers and waits until kube-apiserver is ready. It waits for etcd itself.
+//
+// Start of controller-runtime asks whether a server is ready without credentials, which kube-apiserver can refuse, and
+// by TCP, where etcd does not listen. So it asks where nothing answers, and returns when the server has ended.
 func (s *Server) startPlane(ctx context.Context) error {
-	etcd, err := s.etcdGate()
-	if err != nil {
-		return err
-	}
-	defer etcd.close()
-	apiServer, err := s.apiServerGate()
-	if err != nil {
-		return err
-	}
-	defer apiServer.close()
 	plane := &s.Environment.ControlPlane
-	plane.Etcd.URL = &url.URL{Scheme: "http", Host: etcd.address.String()}
-	plane.APIServer.Address, plane.APIServer.Port = etcd.address.IP.String(), strconv.Itoa(apiServer.address.Port)
+	plane.APIServer.EtcdURL = plane.Etcd.URL
+	plane.APIServer.Address, plane.APIServer.Port = nobody, noPort
+	s.begun = true
+	go s.run(s.etcd, plane.Etcd.Start)
+	go s.run(s.apiServer, plane.APIServer.Start)
 	limited, cancel := processes.WithTimeout(ctx, startLimit)
 	defer cancel()
-	started := make(chan error, 1)
-	go func() { started <- plane.Start() }()
 	select {
-	case err = <-started:
+	case <-s.apiServer.started:
 	case <-s.ended:
-		s.supervision.cut()
-		err = <-started
-	case <-limited.Done():
-		s.stopping.Store(true)
-		s.supervision.cut()
-		<-started //nolint:errcheck // it says that a server ended
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		late, at := s.etcd, etcd
-		if etcd.problem() == nil {
-			late, at = s.apiServer, apiServer
-		}
-		return fmt.Errorf("%s is not ready after %s: %w; it printed: %s", late.name, startLimit, at.problem(), late.stderr.last())
+		return s.endedErr
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	if ended := s.Err(); err != nil && ended != nil {
-		return ended // err only says that a server is not ready
-	}
-	if err != nil {
+	plane.APIServer.Port = strconv.Itoa(s.port) // users get it
+	if err := s.connect(); err != nil {
 		return err
 	}
-	s.wasReady.Store(true)
+	client, err := rest.HTTPClientFor(s.Config)
+	if err != nil {
+		return fmt.Errorf("make a client of kube-apiserver: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	var problem error
+	err = wait.PollUntilContextCancel(limited, readyPoll, true, func(ctx context.Context) (bool, error) {
+		problem = s.ready(ctx, client)
+		return problem == nil, s.Err()
+	})
+	switch {
+	case err == nil:
+		s.wasReady.Store(true)
+		return nil
+	case s.Err() != nil:
+		return s.Err()
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%s is not ready after %s: %w; it printed: %s", APIServer, startLimit, problem, s.apiServer.stderr.last())
+}
+
+// run starts a server and returns when it has ended.
+func (s *Server) run(p *process, start func() error) {
+	err := start()
+	s.end.Do(func() {
+		select {
+		case <-p.started:
+			err = p.whyEnded(s.wasReady.Load())
+		default: // the error of start says why not
+		}
+		if !s.stopping.Load() {
+			s.endedErr = err
+		}
+		close(s.ended)
+	})
+	close(p.ended)
+}
+
+// ready returns nil if kube-apiserver is healthy and has the namespace default.
+func (s *Server) ready(ctx context.Context, client *http.Client) error {
+	for _, path := range []string{"/healthz", "/api/v1/namespaces/default"} {
+		if err := getOK(ctx, client, s.address()+path); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// stopPlane waits for the end of the servers, after SIGTERM. If they do not end in time, the error says so, and
-// they are killed.
-func (s *Server) stopPlane() error {
-	stopped := make(chan error, 1)
-	go func() {
-		plane := &s.Environment.ControlPlane
-		var errs []error
-		for _, server := range []interface{ Stop() error }{plane.APIServer, plane.Etcd} {
-			if err := server.Stop(); !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) { // it was just killed
-				errs = append(errs, err)
+// getOK returns nil if the response to a GET has the status 200.
+func getOK(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("get %s: got status %s, want 200", url, response.Status)
+	}
+	return nil
+}
+
+// stopPlane ends the servers, and waits for their end. With GOCOVERDIR set they get SIGTERM first.
+func (s *Server) stopPlane(coverage bool) error {
+	ends := func(ctx context.Context) bool {
+		for _, p := range []*process{s.apiServer, s.etcd} {
+			select {
+			case <-p.ended:
+			case <-ctx.Done():
+				return false
 			}
 		}
-		stopped <- errors.Join(errs...)
-	}()
+		return true
+	}
 	limited, cancel := processes.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
-	select {
-	case err := <-stopped:
-		return err
-	case <-limited.Done():
-		s.supervision.cut()
-		return errors.Join(fmt.Errorf("stop kube-apiserver and etcd: they did not end in %s, and were killed", stopLimit), <-stopped)
+	late := false
+	if coverage {
+		s.supervision.terminate()
+		late = !ends(limited)
 	}
+	s.supervision.cut()
+	ends(context.Background())
+	if late {
+		return fmt.Errorf("stop kube-apiserver and etcd: they did not end in %s, and were killed", stopLimit)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,15 +21,23 @@ import (
 
 // process is a server that runs.
 type process struct {
-	name   string
-	status string // the path of a file that the starter makes, and in which it writes the exit code
-	stderr output
-	ended  func(*process)
+	name    string
+	status  string // the path of a file in which the starter writes the exit code
+	stderr  output
+	started chan struct{} // closed when it runs
+	ended   chan struct{} // closed when it has ended, and all that it printed was read
 }
 
-// ReadFrom reads what the server prints until it ends. (os/exec calls it, by io.Copy.)
+// process returns the process of a program that is not started yet.
+func (s *supervision) process(name string) *process {
+	p := &process{name: name, status: filepath.Join(s.folder, name+".status"), started: make(chan struct{}), ended: make(chan struct{})}
+	p.stderr.First, p.stderr.Last = outputSize, outputSize
+	return p
+}
+
+// ReadFrom reads what the server prints until it ends. (os/exec calls it once, by io.Copy.)
 func (p *process) ReadFrom(r io.Reader) (int64, error) {
-	defer p.ended(p)
+	close(p.started)
 	return io.Copy(struct{ io.Writer }{&p.stderr}, r)
 }
 

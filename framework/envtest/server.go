@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +50,7 @@ type Profile struct {
 //
 //	func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
 //
-// Its initializers are called for the plugins of the package, after Kubernetes' own. Of the configuration,
+// Its initializers are called for the plugins of the package, before Kubernetes' own. Of the configuration,
 // these fields are set: LoopbackClientConfig, ClientConfig, SharedInformerFactory, Authorization.Authorizer,
 // FeatureGate and, since Kubernetes 1.35, EffectiveVersion.
 type Plugin = binaries.Plugin
@@ -77,9 +76,6 @@ type Options struct {
 	// NoAudit turns the audit log off: Server.Audit is nil. The log takes time from a server that gets thousands of requests,
 	// and memory from this process. The error of Start says so if ObservePlugins is true too.
 	NoAudit bool
-	// Parallel is how many scenarios use the server at the same time. Start fails if the limit of file
-	// descriptors is too low for them. 0 means 1.
-	Parallel int
 	// Progress receives a line for each longer action, such as a build. Nil discards the lines.
 	Progress func(line string)
 }
@@ -117,14 +113,14 @@ type Server struct {
 
 	supervision     *supervision
 	etcd, apiServer *process
-	etcdClient      *http.Client // its host is etcd, whatever the URL says
-	port            int          // of kube-apiserver
-	token           string       // of the administrator
+	port            int    // of kube-apiserver
+	token           string // of the administrator
 	releasePort     func() error
 
 	ended    chan struct{}
 	end      sync.Once
 	endedErr error // valid after ended is closed
+	begun    bool  // startPlane was called
 	wasReady atomic.Bool
 	stopping atomic.Bool
 	stop     sync.Once
@@ -136,9 +132,6 @@ type Server struct {
 // first, it stops them and removes their files. The error has the last error that the server
 // printed which did not start; it is an EndedError if that server ended by itself.
 func Start(ctx context.Context, options Options) (*Server, error) {
-	if err := checkDescriptors(options.Parallel); err != nil {
-		return nil, fmt.Errorf("start kube-apiserver: %w", err)
-	}
 	programs, err := options.programs(ctx)
 	if err != nil {
 		return nil, err
@@ -168,7 +161,7 @@ func (s *Server) start(ctx context.Context, options Options, programs binaries.A
 			return err
 		}
 	}
-	s.etcd, s.apiServer = s.supervision.process("etcd", s.serverEnded), s.supervision.process(APIServer, s.serverEnded)
+	s.etcd, s.apiServer = s.supervision.process("etcd"), s.supervision.process(APIServer)
 	plane := &s.Environment.ControlPlane
 	plane.Etcd = &envtest.Etcd{Err: s.etcd, StartTimeout: unlimited, StopTimeout: unlimited}
 	plane.APIServer = &envtest.APIServer{Err: s.apiServer, StartTimeout: unlimited, StopTimeout: unlimited}
@@ -185,17 +178,6 @@ func (s *Server) start(ctx context.Context, options Options, programs binaries.A
 	s.Environment.UseExistingCluster = &existing
 	s.Environment.Config, s.Environment.KubeConfig = s.Config, s.KubeConfig
 	return nil
-}
-
-// serverEnded is called when a server ended. What ends it refers to the Server, which so is not collected while it
-// runs: the end of its pipes kills the servers.
-func (s *Server) serverEnded(p *process) {
-	s.end.Do(func() {
-		if !s.stopping.Load() {
-			s.endedErr = p.whyEnded(s.wasReady.Load())
-		}
-		close(s.ended)
-	})
 }
 
 // files is the folder of the files that configure kube-apiserver.
@@ -241,14 +223,8 @@ func (s *Server) Stop() error {
 	s.stop.Do(func() {
 		s.stopping.Store(true)
 		var errs []error
-		if s.etcdClient != nil {
-			s.etcdClient.CloseIdleConnections()
-		}
-		if s.supervision != nil && os.Getenv("GOCOVERDIR") == "" {
-			s.supervision.cut()
-		}
-		if s.Environment.ControlPlane.APIServer != nil {
-			errs = append(errs, s.stopPlane())
+		if s.begun {
+			errs = append(errs, s.stopPlane(os.Getenv("GOCOVERDIR") != ""))
 		}
 		if s.releasePort != nil {
 			errs = append(errs, s.releasePort())

@@ -35,42 +35,6 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// The API server does not start with a bad kubeconfig for webhooks (behaviour CLIENT-015), and
-// starts with a good one.
-func TestBadWebhookKubeconfig(t *testing.T) {
-	for name, kubeconfig := range map[string]string{
-		"missing":   "",
-		"malformed": "this is not a kubeconfig",
-		"good":      "apiVersion: v1\nkind: Config\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			profile := envtest.Profile{
-				Flags: map[string]string{"admission-control-config-file": "$(files)/admission.yaml"},
-				Files: map[string]string{"admission.yaml": `apiVersion: apiserver.config.k8s.io/v1
-kind: AdmissionConfiguration
-plugins:
-- name: ValidatingAdmissionWebhook
-  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: $(files)/webhooks.kubeconfig}
-`},
-			}
-			if kubeconfig != "" {
-				profile.Files["webhooks.kubeconfig"] = kubeconfig
-			}
-			server, err := envtest.Start(t.Context(), envtest.Options{Profile: profile})
-			if err == nil {
-				err := server.Stop()
-				if name != "good" || err != nil {
-					t.Errorf("the server started, and stopped with %v; want it to start with a good kubeconfig only", err)
-				}
-				return
-			}
-			if name == "good" || !strings.Contains(err.Error(), "ValidatingAdmissionWebhook") {
-				t.Errorf("got error %q, want one that names the plugin, and none with a good kubeconfig", err)
-			}
-		})
-	}
-}
-
 // kube-apiserver looks for a file with a relative path in the folder of the files of the profile, and not in the
 // working directory of the run, whose files can be anyone's.
 func TestWorkingDirectory(t *testing.T) {

@@ -9,61 +9,46 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 
 	"al.essio.dev/pkg/shellescape"
-	"golang.org/x/sys/unix"
 
 	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
-// keeper removes the folder $1 when this process has closed the pipe (file 3) or ended, and
-// after that all servers and guards, which hold the other end of file 4, have ended.
+// keeper waits until this process has closed the pipe (file 3) or ended. Then it kills the process groups of all servers,
+// and removes the folder $1. A server that is killed can still write for a moment, so that a folder is not empty.
 //
-// A guard that opens the FIFO life waits until another process opens it for writing. So the keeper opens it
-// too, and removes it before it closes it: a guard that comes later finds no FIFO, and does not wait.
+// It renames the folder first: a starter that begins later cannot note its process group, and ends.
 const keeper = `trap "" HUP INT QUIT TERM
 read -r line <&3
-exec 5<>"$1/life"
-rm -f -- "$1/life"
-exec 5>&-
-read -r line <&4
-rm -rf -- "$1"`
+mv -- "$1" "$1.end" || exit 0
+for group in "$1.end/running"/*; do kill -s KILL -- "-${group##*/}"; done
+until rm -rf -- "$1.end"; do sleep 1; done`
 
-// starter makes the file $2.status in the folder $1, starts the server "$@" with a guard, waits for it, and writes its
-// exit code to the file. The guard waits at the FIFO life until this process closes it or ends. Then it
-// kills its process group: the server, processes that the server started, the starter and itself.
+// starter notes its process group in the folder $1, starts the server "$@", waits for it, and writes its exit code to
+// the file $2.status. It is what controller-runtime starts, and the first process of its group.
 //
-// The starter is what controller-runtime starts, signals and waits for. Its standard output is for the keeper: it
-// ends when the server, the guard and the starter have ended. The standard error is the server's own: the starter
-// keeps it open (file 5) until it has written the exit code.
-//
-// SIGTERM interrupts wait, which then is repeated. Its result 127 means that the exit code was returned before. The
-// server can get the signal twice: controller-runtime sends it to the group since 0.24.
-const starter = `folder=$1 status=$1/$2.status; shift 2
-: >"$status"
-(trap "" HUP INT QUIT TERM; read -r line <"$folder/life"; kill -s KILL 0) </dev/null 2>/dev/null &
-trap 'asked=1; [ -z "$server" ] || kill -s TERM "$server"' TERM
-"$@" 3>&1 >/dev/null &
-server=$!
+// The standard error is the server's own: the starter keeps it open (file 5) until it has written the exit code.
+const starter = `folder=$1 name=$2; shift 2
 exec 5>&2 2>/dev/null
-wait "$server"; code=$?
-while [ "$asked" ]; do asked=; wait "$server"; again=$?; [ "$again" = 127 ] || code=$again; done
-echo "$code" >"$status"`
+: >"$folder/running/$$" || exit
+trap : TERM
+"$@" >/dev/null 2>&5 5>&-
+echo $? >"$folder/$name.status"
+rm -f -- "$folder/running/$$"`
 
 // supervision ties servers and their folder to this process. If this process ends without
 // close, even by SIGKILL, the kernel closes its files; then the servers are killed and the
-// folder is removed. Nothing polls.
+// folder is removed.
 type supervision struct {
-	folder string
-
-	life, hold       *os.File // the read and the write end of the pipe of this process
-	fifo             *os.File // the write end of the FIFO of the guards
-	running, serving *os.File // the read and the write end of the pipe of the servers
-	keeper           *exec.Cmd
-	cutting          sync.Once
+	folder     string
+	life, hold *os.File // the read and the write end of the keeper's pipe
+	keeper     *exec.Cmd
+	cutting    sync.Once
 }
 
 // supervise makes a folder that only this user can read. Its keeper runs before the folder
@@ -82,28 +67,23 @@ func supervise() (_ *supervision, err error) {
 	if s.life, s.hold, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	if s.running, s.serving, err = os.Pipe(); err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
-	}
 	s.keeper = exec.CommandContext(context.Background(), processes.Shell, "-c", keeper, processes.Shell, s.folder)
-	s.keeper.Env, s.keeper.ExtraFiles = environment("/"), []*os.File{s.life, s.running}
+	s.keeper.Env, s.keeper.ExtraFiles = environment("/"), []*os.File{s.life}
 	processes.Detach(s.keeper)
 	if err := s.keeper.Start(); err != nil {
 		s.keeper = nil
 		return nil, fmt.Errorf("start a shell: %w", err)
 	}
-	if err := os.Mkdir(s.folder, 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for the servers: %w; set TMPDIR to a directory that you can write to", err)
-	}
-	life := filepath.Join(s.folder, "life")
-	if err := unix.Mkfifo(life, 0o600); err != nil {
-		return nil, fmt.Errorf("make %s: %w", life, err)
-	}
-	if s.fifo, err = os.OpenFile(life, os.O_RDWR, 0); err != nil { // for writing only, it would wait for a guard
-		return nil, err
+	for _, folder := range []string{s.folder, s.running()} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("make a folder for the servers: %w; set TMPDIR to a directory that you can write to", err)
+		}
 	}
 	return s, nil
 }
+
+// running is the folder in which each starter notes its process group.
+func (s *supervision) running() string { return filepath.Join(s.folder, "running") }
 
 // program is a program that is started under supervision.
 type program struct {
@@ -133,38 +113,33 @@ func (s *supervision) wrap(p program) (string, error) {
 	return path, nil
 }
 
-// cut kills the servers that run, and those that would start later.
+// terminate sends SIGTERM to the servers that run.
+func (s *supervision) terminate() {
+	groups, _ := os.ReadDir(s.running()) // none runs if there is no folder
+	for _, entry := range groups {
+		if group, err := strconv.Atoi(entry.Name()); err == nil {
+			_ = syscall.Kill(-group, syscall.SIGTERM) // it can have ended
+		}
+	}
+}
+
+// cut kills the servers that run, and those that would start later, and removes the folder.
 func (s *supervision) cut() {
-	s.cutting.Do(func() { closeAll(s.fifo, s.hold) })
+	s.cutting.Do(func() { _ = s.hold.Close() })
 }
 
-// process returns the process of a program. When it has ended, ended is called.
-func (s *supervision) process(name string, ended func(*process)) *process {
-	p := &process{name: name, status: filepath.Join(s.folder, name+".status"), ended: ended}
-	p.stderr.First, p.stderr.Last = outputSize, outputSize
-	return p
-}
-
-// close kills the servers that run, waits for them, and removes the folder.
+// close is cut, and waits for its end.
 func (s *supervision) close() error {
 	s.cut()
-	closeAll(s.serving)
 	var err error
 	if s.keeper != nil {
 		err = s.keeper.Wait()
 	}
-	closeAll(s.life, s.running)
+	_ = s.life.Close()
 	if left := os.RemoveAll(s.folder); left != nil { // nothing to do, unless the keeper failed
 		return fmt.Errorf("remove the folder of the servers: %w", errors.Join(err, left))
 	}
 	return nil
-}
-
-// closeAll closes files, of which some can be nil.
-func closeAll(files ...*os.File) {
-	for _, file := range files {
-		_ = file.Close()
-	}
 }
 
 // environment returns the environment of the servers. It has no proxy variables: the API

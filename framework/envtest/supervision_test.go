@@ -28,7 +28,6 @@ const patience = 30 * time.Second
 type running struct {
 	*process
 	command *exec.Cmd
-	done    chan struct{} // closed when it ended
 }
 
 // script runs a shell script under supervision, as controller-runtime starts a server. Its $1 is the folder.
@@ -38,14 +37,16 @@ func script(t *testing.T, s *supervision, text string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{done: make(chan struct{}), command: exec.Command(path, "-c", text, "sh", s.folder)}
-	r.process = s.process("script", func(*process) { close(r.done) })
-	r.command.Stdout, r.command.Stderr = s.serving, r.process
+	r := &running{process: s.process("script"), command: exec.Command(path, "-c", text, "sh", s.folder)}
+	r.command.Stderr = r.process
 	processes.Detach(r.command)
 	if err := r.command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = r.command.Wait() }()
+	go func() {
+		defer close(r.ended)
+		_ = r.command.Wait()
+	}()
 	return r
 }
 
@@ -90,25 +91,37 @@ func within(t *testing.T, what string, happened <-chan struct{}) {
 
 // The server gets SIGTERM, and its exit code is known, although controller-runtime starts the starter.
 func TestStarter(t *testing.T) {
-	p := script(t, supervised(t), `trap 'kill $!; echo bye >&2; exit 7' TERM; sleep 1000 & echo here >&2; wait`)
+	s := supervised(t)
+	p := script(t, s, `trap 'kill $!; echo bye >&2; exit 7' TERM; sleep 1000 & echo here >&2; wait`)
 	wantLine(t, p, "here")
-	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	within(t, "the server ends", p.done)
+	s.terminate()
+	within(t, "the server ends", p.ended)
 	if state := p.state(); state != "exit status 7" || p.stderr.last() != "bye" {
 		t.Errorf("the server ended with %s and printed %q; want exit status 7 and bye", state, p.stderr.last())
 	}
+	if left, err := os.ReadDir(s.running()); err != nil || len(left) > 0 {
+		t.Errorf("noted as running: %v, %v; want nothing", left, err)
+	}
 }
 
-// The state of a server that a signal ended names the signal, also if nothing of its group is left.
-func TestKilledServer(t *testing.T) {
-	for name, kill := range map[string]string{"server": `kill -s KILL $$`, "group": `kill -s KILL 0`} {
-		t.Run(name, func(t *testing.T) {
-			p := script(t, supervised(t), kill)
-			within(t, "the server ends", p.done)
-			if err := p.whyEnded(true); !strings.Contains(err.Error(), "script ended by itself (signal: killed)") {
-				t.Errorf("got %v", err)
+// It is known how a server ended: by a signal, also if nothing of its group is left, or with an exit code. That of
+// klog.Fatal, 255, is not a signal.
+func TestHowAServerEnded(t *testing.T) {
+	for text, want := range map[string]string{
+		`kill -s KILL $$`:                       "signal: killed",
+		`kill -s KILL 0`:                        "signal: killed",
+		`exit 255`:                              "exit status 255",
+		`echo Error: no such thing >&2; exit 3`: "exit status 3",
+	} {
+		t.Run(text, func(t *testing.T) {
+			p := script(t, supervised(t), text)
+			within(t, "the server ends", p.ended)
+			early, later := p.whyEnded(false).Error(), p.whyEnded(true).Error()
+			if !strings.HasPrefix(early, "script ended before it was ready ("+want+"); it printed: ") || !strings.HasPrefix(later, "script ended by itself ("+want+")") {
+				t.Errorf("got %s, and %s; want %s", early, later, want)
+			}
+			if strings.Contains(text, "Error") && !strings.HasSuffix(early, "; it printed: Error: no such thing") {
+				t.Errorf("got %s; want what the server printed", early)
 			}
 		})
 	}
@@ -129,18 +142,9 @@ func TestCloseKills(t *testing.T) {
 		}
 	}()
 	within(t, "close returns", closed)
-	within(t, "the server ends", p.done)
+	within(t, "the server ends", p.ended)
 	if _, err := os.Stat(s.folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder %s exists after close: %v", s.folder, err)
-	}
-}
-
-func TestServerThatEndsEarly(t *testing.T) {
-	p := script(t, supervised(t), `echo Error: no such thing >&2; exit 3`)
-	within(t, "the script ends", p.done)
-	err := p.whyEnded(false)
-	if want := "script ended before it was ready (exit status 3); it printed: Error: no such thing"; err == nil || err.Error() != want {
-		t.Errorf("got error %v; want %s", err, want)
 	}
 }
 
@@ -155,13 +159,13 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// A server that is started after the cut, or before it with a guard that comes late, is killed.
+// A server that is started after the cut, or just before it, is killed.
 func TestStartAfterCut(t *testing.T) {
 	s := supervised(t)
 	for range 20 {
 		p := script(t, s, `exec sleep 1000`)
 		s.cut()
-		within(t, "the server ends", p.done)
+		within(t, "the server ends", p.ended)
 		if t.Failed() {
 			break
 		}
@@ -181,7 +185,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("GOCOVERDIR", "covered")
 	s := supervised(t)
 	p := script(t, s, `env >&2`)
-	within(t, "env ends", p.done)
+	within(t, "env ends", p.ended)
 	var names []string
 	for line := range strings.Lines(p.stderr.Text()) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -283,25 +287,6 @@ func TestReportsAboutPlugins(t *testing.T) {
 	}
 	if got, want := said.last(), "plugin A refused a role: no owner\nplugin B panicked at b.go:1: no\nplugin C"; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// The exit code of klog.Fatal is not a signal.
-func TestExitCodeOfFatal(t *testing.T) {
-	p := script(t, supervised(t), `exit 255`)
-	within(t, "the script ends", p.done)
-	if got := p.state(); got != "exit status 255" {
-		t.Errorf("got %q, want exit status 255", got)
-	}
-}
-
-// The log of a server has its beginning and its end, however much the server printed.
-func TestLongLog(t *testing.T) {
-	p := script(t, supervised(t), `exec >&2; echo first; head -c 10000000 /dev/zero | tr '\0' x; echo; echo last`)
-	within(t, "the script ends", p.done)
-	text := p.stderr.Text()
-	if len(text) > 3*outputSize || !strings.HasPrefix(text, "first\nxxx") || !strings.Contains(text, " bytes are left out here)\n") || !strings.HasSuffix(text, "last\n") {
-		t.Errorf("got a log of %d bytes", len(text))
 	}
 }
 

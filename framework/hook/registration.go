@@ -113,15 +113,7 @@ func (h Hook) check() error {
 	if err := h.Upstream.check(); err != nil {
 		problems = append(problems, err)
 	}
-	return errors.Join(append(problems, h.validate(h.Script))...)
-}
-
-// validate returns an error if the Hook cannot use a Script.
-func (h Hook) validate(script Script) error {
-	if h.Upstream != nil {
-		return script.ValidateForUpstream()
-	}
-	return script.Validate()
+	return errors.Join(append(problems, h.Script.validate(h.Upstream))...)
 }
 
 func (h Hook) sameAs(other Hook) bool {
@@ -164,9 +156,6 @@ func (s *Server) add(h Hook) (string, error) {
 // the Script is invalid, or its Fault of the connection differs from the earlier one:
 // that Fault decides about the port, which is part of the ClientConfig.
 func (s *Server) SetScript(ownerName, webhook string, script Script) error {
-	if err := script.Validate(); err != nil {
-		return fmt.Errorf("set script of webhook %s: %w", webhook, err)
-	}
 	of := s.owner(ownerName)
 	if of == nil {
 		return fmt.Errorf("set script of webhook %s: owner %q has no hooks; register one first", webhook, ownerName)
@@ -188,7 +177,7 @@ func (o *owner) setScript(webhook string, script Script) error {
 			continue
 		}
 		found = append(found, registered)
-		if err := registered.hook.validate(script); err != nil {
+		if err := script.validate(registered.hook.Upstream); err != nil {
 			return err
 		}
 		if before, after := registered.script.connectionFault(), script.connectionFault(); before != after {

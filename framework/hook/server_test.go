@@ -346,25 +346,3 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 	goleak.VerifyNone(t, before)
 }
-
-func TestManyOwnersAtOnce(t *testing.T) {
-	server := start(t)
-	var all sync.WaitGroup
-	for i := range 16 {
-		owner := fmt.Sprint("owner-", i)
-		c := register(t, server, owner, hook.Reply{Warnings: []string{owner}})
-		all.Go(func() {
-			for range 20 {
-				got, err := c.post(t.Context(), review(v1, "u"))
-				if err != nil || !strings.Contains(string(got.body), `"`+owner+`"`) {
-					t.Errorf("got %s, %v; want the answer for %s", got.body, err, owner)
-				}
-			}
-			if got := len(server.Calls(owner)); got != 20 {
-				t.Errorf("%s: got %d calls, want 20", owner, got)
-			}
-			server.Unregister(owner)
-		})
-	}
-	all.Wait()
-}

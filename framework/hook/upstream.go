@@ -299,24 +299,3 @@ func endToEnd(header http.Header) http.Header {
 	}
 	return out
 }
-
-// forwards are the fields of a Reply that a Hook with an Upstream can have.
-const forwards = "fault, http, delay, barrier, meanwhile"
-
-// ValidateForUpstream is Validate for the Script of a Hook with an Upstream: it also refuses what a
-// webhook that answers itself does not use.
-func (s Script) ValidateForUpstream() error {
-	var problems []error
-	if joined, ok := s.Validate().(interface{ Unwrap() []error }); ok { // its documented form
-		problems = joined.Unwrap()
-	}
-	for i, reply := range s.Replies {
-		for _, field := range reply.fields() {
-			if field.set && field.ofAnswer {
-				problems = append(problems, &InvalidField{Reply: i, Field: field.name, Problem: fmt.Sprintf(
-					"has no effect, because the webhook under test answers; want %s", forwards)})
-			}
-		}
-	}
-	return errors.Join(problems...)
-}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -322,45 +321,4 @@ func TestProxyForwardsCallsOfOthers(t *testing.T) {
 func (r *recorder) CABundle(t *testing.T) []byte {
 	t.Helper()
 	return r.Address().CABundle
-}
-
-// A redirect is followed as an API server follows it, and a call is described as one to the webhook.
-func TestProxyIsAsDirectCall(t *testing.T) {
-	received := make(chan string, 1)
-	upstream := underTest(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/validate" {
-			http.Redirect(w, r, "/validate/?"+r.URL.RawQuery, http.StatusTemporaryRedirect)
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		received <- r.Method + " " + r.RequestURI + " " + string(body)
-	})
-	server := start(t)
-	sent := review(v1, "u-1")
-	for _, test := range []struct {
-		service   string
-		protocols []string
-	}{
-		{"", []string{"h2", "http/1.1"}},
-		{"guard.guard-system.svc", []string{"http/1.1"}},
-	} {
-		t.Run("service "+test.service, func(t *testing.T) {
-			upstream.ServiceName = test.service
-			via := proxy(t, server, "o"+test.service, upstream)
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, via.url+"?timeout=7s", bytes.NewReader(sent))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, err := via.do(request); err != nil || got.StatusCode != http.StatusOK {
-				t.Fatalf("got %v, %v", got, err)
-			}
-			if got, want := <-received, "POST /validate/?timeout=7s "+string(sent); got != want {
-				t.Errorf("the webhook received %s, want %s", got, want)
-			}
-			call := server.Calls("o" + test.service)[0]
-			if call.ServerName != test.service || !slices.Equal(call.Protocols, test.protocols) || call.Proto != "HTTP/1.1" {
-				t.Errorf("recorded server name %q, protocols %q, %s; want %q, %q", call.ServerName, call.Protocols, call.Proto, test.service, test.protocols)
-			}
-		})
-	}
 }

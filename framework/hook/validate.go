@@ -1,10 +1,8 @@
 package hook
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -12,35 +10,29 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// InvalidField describes an invalid field of a Script.
-type InvalidField struct { //nolint:errname // the name reads well where it is used: errors.As(err, &invalidField)
-	// Reply is the index of the Reply in Script.Replies.
-	Reply int
-	// Field is the name of the field in JSON: "fault", "http.code".
-	Field string
-	// Problem is what is wrong and what was expected.
-	Problem string
-}
-
-// Error names the reply, the field and the problem.
-func (e *InvalidField) Error() string {
-	return fmt.Sprintf("check script: reply %d: %s: %s", e.Reply+1, e.Field, e.Problem)
-}
-
-// Validate checks whether a Server can use the Script. The error joins one
-// *InvalidField for each problem. The zero value is valid. The answers themselves are
+// Validate checks whether a Server can use the Script. The error joins one error for each problem, which names the
+// reply, the field in JSON, and what was expected. The zero value is valid. The answers themselves are
 // not checked: a Script may answer nonsense.
-func (s Script) Validate() error {
+func (s Script) Validate() error { return s.validate(nil) }
+
+// validate is Validate for the Script of a Hook with an Upstream or without: it also refuses what a webhook that
+// answers itself does not use.
+func (s Script) validate(behind *Upstream) error {
 	var problems []error
 	for i, reply := range s.Replies {
-		for _, problem := range reply.problems() {
-			problem.Reply = i
-			problems = append(problems, problem)
+		report := func(field, format string, arguments ...any) {
+			problems = append(problems, fmt.Errorf("check script: reply %d: %s: %s", i+1, field, fmt.Sprintf(format, arguments...)))
 		}
+		reply.checkFault(report)
+		reply.checkWaits(report)
+		reply.checkHTTP(report)
 		if reply.Fault.OfConnection() && len(s.Replies) > 1 {
-			problems = append(problems, &InvalidField{Reply: i, Field: "fault", Problem: fmt.Sprintf(
-				"%q applies to every call of a hook, so it must be in the only reply; the script has %d replies",
-				reply.Fault, len(s.Replies))})
+			report("fault", "%q applies to every call of a hook, so it must be in the only reply; the script has %d replies", reply.Fault, len(s.Replies))
+		}
+		for _, field := range reply.fields() {
+			if behind != nil && field.set && field.ofAnswer {
+				report(field.name, "has no effect, because the webhook under test answers; want fault, http, delay, barrier, meanwhile")
+			}
 		}
 	}
 	return errors.Join(problems...)
@@ -54,35 +46,20 @@ func (s Script) connectionFault() Fault {
 	return NoFault
 }
 
-func (r Reply) problems() []*InvalidField {
-	problems := append(r.faultProblems(), r.waitProblems()...)
-	problems = append(problems, r.httpProblems()...)
-	for _, part := range []struct {
-		field string
-		value any
-	}{{"status", r.Status}, {"patch", r.Patch}, {"review", r.Review}} {
-		if _, err := json.Marshal(part.value); err != nil {
-			problems = append(problems, &InvalidField{Field: part.field,
-				Problem: fmt.Sprintf("cannot be encoded as JSON: %v", err)})
-		}
-	}
-	return problems
-}
+// report adds a problem of a field.
+type report func(field, format string, arguments ...any)
 
-func (r Reply) faultProblems() []*InvalidField {
-	if r.Fault != NoFault && !slices.Contains(Faults(), r.Fault) {
-		return []*InvalidField{{Field: "fault", Problem: fmt.Sprintf("unknown fault %q%s", r.Fault, suggestion(r.Fault, Faults()))}}
-	}
+func (r Reply) checkFault(report report) {
 	fields := r.fields()
-	if extra := slices.IndexFunc(fields, func(field replyField) bool { return field.set }); r.Fault.OfConnection() && extra >= 0 {
-		return []*InvalidField{{Field: fields[extra].name, Problem: fmt.Sprintf(
-			"has no effect with fault %q, which prevents every call; remove it", r.Fault)}}
+	extra := slices.IndexFunc(fields, func(field replyField) bool { return field.set })
+	switch {
+	case r.Fault != NoFault && !slices.Contains(Faults(), r.Fault):
+		report("fault", "unknown fault %q%s", r.Fault, suggestion(r.Fault, Faults()))
+	case r.Fault.OfConnection() && extra >= 0:
+		report(fields[extra].name, "has no effect with fault %q, which prevents every call; remove it", r.Fault)
+	case (r.Fault == Reset || r.Fault == Hang) && r.HTTP != nil:
+		report("http", "has no effect with fault %q, which sends no answer; remove it", r.Fault)
 	}
-	if (r.Fault == Reset || r.Fault == Hang) && r.HTTP != nil {
-		return []*InvalidField{{Field: "http", Problem: fmt.Sprintf(
-			"has no effect with fault %q, which sends no answer; remove it", r.Fault)}}
-	}
-	return nil
 }
 
 // replyField is a field of a Reply besides Fault.
@@ -103,43 +80,27 @@ func (r Reply) fields() []replyField {
 	}
 }
 
-func (r Reply) waitProblems() []*InvalidField {
-	var problems []*InvalidField
+func (r Reply) checkWaits(report report) {
 	if r.Delay < 0 {
-		problems = append(problems, &InvalidField{Field: "delay",
-			Problem: fmt.Sprintf("got %s, want 0 or more", r.Delay)})
+		report("delay", "got %s, want 0 or more", r.Delay)
 	}
-	if r.Barrier != "" && r.BarrierSize < 2 {
-		problems = append(problems, &InvalidField{Field: "barrierSize", Problem: fmt.Sprintf(
-			"got %d, want the number of calls that wait at barrier %q, 2 or more", r.BarrierSize, r.Barrier)})
+	if (r.Barrier != "") != (r.BarrierSize >= 2) || r.BarrierSize == 1 {
+		report("barrier", "got the name %q and barrierSize %d, want a name and the number of calls that wait there, 2 or more", r.Barrier, r.BarrierSize)
 	}
-	if r.Barrier == "" && r.BarrierSize != 0 {
-		problems = append(problems, &InvalidField{Field: "barrier", Problem: fmt.Sprintf(
-			"is empty, want the name of the barrier for barrierSize %d", r.BarrierSize)})
-	}
-	return problems
 }
 
-func (r Reply) httpProblems() []*InvalidField {
+func (r Reply) checkHTTP(report report) {
 	if r.HTTP == nil {
-		return nil
+		return
 	}
-	var problems []*InvalidField
 	if code := r.HTTP.Code; code != 0 && (code < 200 || code > 999) {
-		problems = append(problems, &InvalidField{Field: "http.code",
-			Problem: fmt.Sprintf("got %d, want a final status code, 200 to 999", code)})
+		report("http.code", "got %d, want a final status code, 200 to 999", code)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.HTTP.Header)) {
-		value := r.HTTP.Header[name]
-		if !httpguts.ValidHeaderFieldName(name) {
-			problems = append(problems, &InvalidField{Field: "http.header",
-				Problem: fmt.Sprintf("%q is not a header name", name)})
-		} else if !httpguts.ValidHeaderFieldValue(value) {
-			problems = append(problems, &InvalidField{Field: "http.header",
-				Problem: fmt.Sprintf("%s: %q is not a header value", name, value)})
+	for name, value := range r.HTTP.Header {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			report("http.header", "%q: %q is not a header", name, value)
 		}
 	}
-	return problems
 }
 
 // suggestion returns which of the values was probably meant, or a list of them if none

@@ -1,8 +1,6 @@
 package hook_test
 
 import (
-	"errors"
-	"math"
 	"strings"
 	"testing"
 
@@ -38,18 +36,14 @@ func TestValidate(t *testing.T) {
 			`http: has no effect with fault "reset", which sends no answer; remove it`,
 		},
 		{"negative delay", hook.Reply{Delay: -1}, `delay: got -1ns, want 0 or more`},
-		{"barrier without size", hook.Reply{Barrier: "b"}, `barrierSize: got 0, want the number of calls that wait at barrier "b", 2 or more`},
-		{"size without barrier", hook.Reply{BarrierSize: 2}, `barrier: is empty, want the name of the barrier for barrierSize 2`},
+		{"barrier without size", hook.Reply{Barrier: "b"}, `barrier: got the name "b" and barrierSize 0, want a name and the number of calls that wait there, 2 or more`},
+		{"size without barrier", hook.Reply{BarrierSize: 2}, `barrier: got the name "" and barrierSize 2, want a name and the number of calls that wait there, 2 or more`},
 		{"informational code", hook.Reply{HTTP: &hook.HTTP{Code: 101}}, `http.code: got 101, want a final status code, 200 to 999`},
 		{"code too large", hook.Reply{HTTP: &hook.HTTP{Code: 1000}}, `http.code: got 1000, want a final status code, 200 to 999`},
-		{"header name", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"a b": "c"}}}, `http.header: "a b" is not a header name`},
+		{"header name", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"a b": "c"}}}, `http.header: "a b": "c" is not a header`},
 		{
 			"header value", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"A": "b\r\nc"}}},
-			`http.header: A: "b\r\nc" is not a header value`,
-		},
-		{
-			"not JSON", hook.Reply{Review: map[string]any{"x": math.Inf(1)}},
-			`review: cannot be encoded as JSON: json: unsupported value: +Inf`,
+			`http.header: "A": "b\r\nc" is not a header`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -77,9 +71,5 @@ func TestValidateNamesEachReply(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
-	}
-	var first *hook.InvalidField
-	if !errors.As(err, &first) || first.Reply != 0 || first.Field != "delay" {
-		t.Errorf("got %+v, want the field delay of reply 0", first)
 	}
 }

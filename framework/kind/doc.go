@@ -14,8 +14,7 @@
 // The user's kubeconfig is neither read nor written. If Create fails or its context is
 // cancelled, it leaves no container. The messages of kind go to Options.Progress. If a command
 // of kind fails, the error has the last lines of its output. Docker, nerdctl and Podman are
-// tried in this order, as kind does, unless KIND_EXPERIMENTAL_PROVIDER names one; one that
-// does not respond is skipped.
+// tried in this order, as kind does, unless KIND_EXPERIMENTAL_PROVIDER names one.
 //
 // # Not promised
 //

@@ -1,13 +1,12 @@
 package kind
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/x509"
-
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,26 +17,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/cert"
 	kindcluster "sigs.k8s.io/kind/pkg/cluster"
-	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 	kindexec "sigs.k8s.io/kind/pkg/exec"
+	"sigs.k8s.io/kind/pkg/log"
 
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
-// ErrNoCluster means: kind has no such cluster on this machine.
-var ErrNoCluster = errors.New("the kind cluster does not exist")
-
-const (
-	// Prefix is the prefix of the names of clusters that stay after a run.
-	Prefix = "admissiontest-"
-	// RunPrefix is the prefix of the names that Create generates. RunClusters finds
-	// clusters by it.
-	RunPrefix = Prefix + "run-"
+var (
+	// ErrNoRuntime means: no container runtime that kind supports responds on this machine.
+	ErrNoRuntime = errors.New("no container runtime that kind can use")
+	// ErrNoCluster means: kind has no such cluster on this machine.
+	ErrNoCluster = errors.New("the kind cluster does not exist")
 )
+
+// RunPrefix is the prefix of the names that Create generates. RunClusters finds clusters by it.
+const RunPrefix = "admissiontest-run-"
 
 // Limits of Create and Delete.
 const (
@@ -52,14 +49,8 @@ const (
 type Options struct {
 	// Name is the name of the cluster. Empty generates one with RunPrefix.
 	Name string
-	// NodeImage is the image of all nodes, including those in Config. Empty means the
-	// images in Config, or kind's default.
+	// NodeImage is the image of the node. Empty means kind's default.
 	NodeImage string
-	// Config is a file with a kind configuration. Empty means kind's default.
-	Config string
-	// Logs is a folder for the logs of the nodes if the creation fails. Empty discards
-	// the logs.
-	Logs string
 	// Progress receives one line for each step. Nil discards the lines.
 	Progress func(string)
 }
@@ -67,74 +58,87 @@ type Options struct {
 // Cluster is a kind cluster. It is safe for use by several goroutines.
 type Cluster struct {
 	name       string
-	runtime    containers
 	provider   *kindcluster.Provider
 	kubeconfig string
-	// dir is a temporary directory for the kubeconfig that kind writes.
-	dir string
 }
 
 // Create creates a cluster and waits until its control plane is ready. Without a container
 // runtime the error is an ErrNoRuntime; otherwise it is the error of kind. If Create fails or
 // ctx is cancelled, it removes the cluster; see "Not promised".
 func Create(ctx context.Context, options Options) (*Cluster, error) {
-	if options.Progress == nil {
-		options.Progress = func(string) {}
+	c := &Cluster{name: options.Name}
+	if c.name == "" {
+		c.name = RunPrefix + strings.ToLower(rand.Text()[:5])
 	}
-	if options.Name == "" {
-		options.Name = GenerateName(RunPrefix)
-	}
-	if options.Config != "" {
-		if _, err := userfile.Read(options.Config); err != nil {
-			return nil, fmt.Errorf("create kind cluster %s: read its configuration: %w", options.Name, err)
-		}
-	}
-	c, err := find(ctx, options.Name, options.Progress)
-	if err != nil {
-		return nil, fmt.Errorf("create kind cluster %s: %w", options.Name, err)
-	}
-	if names, err := c.list(); err == nil && slices.Contains(names, c.name) {
-		return nil, fmt.Errorf("create kind cluster %s: a cluster of that name exists already; delete it, or choose another name", c.name)
-	}
-	if c.dir, err = userfile.MkdirTemp("admissiontest-kind-"); err != nil {
+	var names []string
+	var err error
+	if c.provider, names, err = open(ctx, options.Progress); err != nil {
 		return nil, fmt.Errorf("create kind cluster %s: %w", c.name, err)
 	}
-	if err := c.create(ctx, options); err != nil {
+	if slices.Contains(names, c.name) {
+		return nil, fmt.Errorf("create kind cluster %s: a cluster of that name exists already; delete it, or choose another name", c.name)
+	}
+	if err := c.create(ctx, options.NodeImage); err != nil {
 		return nil, fmt.Errorf("create kind cluster %s: %w", c.name, err)
 	}
 	return c, nil
 }
 
-// GenerateName returns a new name for a cluster: prefix and five random characters.
-func GenerateName(prefix string) string { return prefix + strings.ToLower(rand.Text()[:5]) }
+// open finds the container runtime, as kind's command does, and returns the names of all kind clusters.
+func open(ctx context.Context, progress func(string)) (provider *kindcluster.Provider, names []string, err error) {
+	var runtime kindcluster.ProviderOption
+	switch chosen := os.Getenv("KIND_EXPERIMENTAL_PROVIDER"); chosen {
+	case "":
+		runtime, err = kindcluster.DetectNodeProvider()
+	case "docker":
+		runtime = kindcluster.ProviderWithDocker()
+	case "podman":
+		runtime = kindcluster.ProviderWithPodman()
+	default:
+		runtime = kindcluster.ProviderWithNerdctl(chosen)
+	}
+	if err == nil {
+		provider = kindcluster.NewProvider(runtime, kindcluster.ProviderWithLogger(logger{progress}))
+		var found []string
+		err = within(ctx, func() (err error) {
+			found, err = provider.List()
+			return err
+		})
+		names = found
+	}
+	switch {
+	case err == nil:
+		return provider, names, nil
+	case ctx.Err() != nil:
+		return nil, nil, context.Cause(ctx)
+	}
+	return nil, nil, fmt.Errorf("find container runtime: %w: %w; install and start Docker, Podman or nerdctl, or use --target envtest, which needs none", ErrNoRuntime, err)
+}
 
 // create runs kind. If that fails, it removes the cluster.
-func (c *Cluster) create(ctx context.Context, options Options) error {
+func (c *Cluster) create(ctx context.Context, image string) error {
+	dir, err := userfile.MkdirTemp("admissiontest-kind-") // kind would write into the user's kubeconfig
+	if err != nil {
+		return err
+	}
 	done := make(chan error, 1)
 	go func() {
-		done <- c.provider.Create(c.name,
-			kindcluster.CreateWithConfigFile(options.Config), kindcluster.CreateWithNodeImage(options.NodeImage),
-			kindcluster.CreateWithKubeconfigPath(c.ownKubeconfig()), kindcluster.CreateWithWaitForReady(readyLimit),
-			kindcluster.CreateWithRetain(true)) // for its logs
+		err := withOutput(c.provider.Create(c.name, kindcluster.CreateWithNodeImage(image),
+			kindcluster.CreateWithKubeconfigPath(filepath.Join(dir, "kubeconfig")), kindcluster.CreateWithWaitForReady(readyLimit)))
+		done <- errors.Join(err, os.RemoveAll(dir))
 	}()
-	var err error
 	select {
 	case err = <-done:
-		err = withOutput(err)
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), c.abandon(done))
 	}
 	if err == nil {
 		err = c.readKubeconfig()
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		return errors.Join(err, c.remove())
 	}
-	if options.Logs != "" {
-		// Some logs can be missing. The error of kind is what matters.
-		_ = c.provider.CollectLogs(c.name, options.Logs)
-	}
-	return errors.Join(err, c.remove())
+	return nil
 }
 
 // abandon deletes the containers of a cluster again and again until kind has ended.
@@ -161,21 +165,14 @@ func (c *Cluster) abandon(done <-chan error) error {
 // Use returns an existing cluster. The error is an ErrNoRuntime, an ErrNoCluster, or that of
 // kind.
 func Use(ctx context.Context, name string) (*Cluster, error) {
-	c, err := find(ctx, name, func(string) {})
-	if err != nil {
-		return nil, fmt.Errorf("use kind cluster %s: %w", name, err)
-	}
-	names, err := c.list()
+	provider, names, err := open(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("use kind cluster %s: %w", name, err)
 	}
 	if !slices.Contains(names, name) {
-		existing := "there are no kind clusters on this machine"
-		if len(names) > 0 {
-			existing = "the kind clusters are " + strings.Join(names, ", ")
-		}
-		return nil, fmt.Errorf("use kind cluster %s: %w%s; %s", name, ErrNoCluster, suggest.DidYouMean(name, names), existing)
+		return nil, fmt.Errorf("use kind cluster %s: %w%s", name, ErrNoCluster, suggest.DidYouMean(name, names))
 	}
+	c := &Cluster{name: name, provider: provider}
 	if err := c.readKubeconfig(); err != nil {
 		return nil, fmt.Errorf("use kind cluster %s: %w", name, err)
 	}
@@ -185,27 +182,17 @@ func Use(ctx context.Context, name string) (*Cluster, error) {
 // RunClusters returns the clusters with names that Create generated: clusters of killed runs, and
 // of runs that are still active. The error is an ErrNoRuntime, or that of kind.
 func RunClusters(ctx context.Context) ([]*Cluster, error) {
-	all, err := find(ctx, "", func(string) {})
-	if err != nil {
-		return nil, fmt.Errorf("list kind clusters: %w", err)
-	}
-	names, err := all.list()
+	provider, names, err := open(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("list kind clusters: %w", err)
 	}
 	var found []*Cluster
 	for _, name := range names {
 		if strings.HasPrefix(name, RunPrefix) {
-			found = append(found, &Cluster{name: name, runtime: all.runtime, provider: all.provider})
+			found = append(found, &Cluster{name: name, provider: provider})
 		}
 	}
 	return found, nil
-}
-
-// list returns the names of all kind clusters.
-func (c *Cluster) list() ([]string, error) {
-	names, err := c.provider.List()
-	return names, withOutput(err)
 }
 
 // Of returns the cluster on this machine that a node belongs to. providerID is the node's
@@ -226,40 +213,11 @@ func Of(ctx context.Context, providerID string, config *rest.Config) (*Cluster, 
 	if err != nil {
 		return nil, err
 	}
-	if !sameAuthority(own, config) {
+	theirs := rest.CopyConfig(config)
+	if err := rest.LoadTLSFiles(theirs); err != nil || !bytes.Equal(bytes.TrimSpace(own.CAData), bytes.TrimSpace(theirs.CAData)) {
 		return nil, fmt.Errorf("find the kind cluster of node %q: %w on this machine: the cluster %s here has another certificate authority", providerID, ErrNoCluster, c.name)
 	}
 	return c, nil
-}
-
-// sameAuthority reports whether the first certificate authority of two configurations is the
-// same.
-func sameAuthority(a, b *rest.Config) bool {
-	first := func(config *rest.Config) *x509.Certificate {
-		data := config.CAData
-		if len(data) == 0 && config.CAFile != "" {
-			data, _ = os.ReadFile(config.CAFile)
-		}
-		certificates, err := cert.ParseCertsPEM(data)
-		if err != nil {
-			return nil
-		}
-		return certificates[0]
-	}
-	one, other := first(a), first(b)
-	return one != nil && other != nil && one.Equal(other)
-}
-
-// find returns a Cluster that need not exist.
-func find(ctx context.Context, name string, progress func(string)) (*Cluster, error) {
-	runtime, err := detect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Cluster{
-		name: name, runtime: runtime,
-		provider: kindcluster.NewProvider(runtime.option, kindcluster.ProviderWithLogger(logger{progress})),
-	}, nil
 }
 
 // Name returns the name of the cluster.
@@ -285,56 +243,28 @@ func (c *Cluster) readKubeconfig() (err error) {
 	return nil
 }
 
-// ownKubeconfig returns the path of the file that kind writes instead of the user's
-// kubeconfig.
-func (c *Cluster) ownKubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
-
-// Gateways returns the addresses of the container runtime's host in the network of the nodes,
-// IPv4 first. If the runtime runs in a virtual machine, they are addresses of that machine.
-func (c *Cluster) Gateways(ctx context.Context) ([]netip.Addr, error) {
-	found, err := c.runtime.gateways(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find gateway of kind cluster %s: %w", c.name, err)
-	}
-	return found, nil
-}
-
 // LoadImage loads an image archive, in the format of docker save, into all nodes.
 func (c *Cluster) LoadImage(ctx context.Context, archive string) error {
-	list, err := c.provider.ListInternalNodes(c.name)
-	if err != nil {
-		return fmt.Errorf("load image into kind cluster %s: %w", c.name, withOutput(err))
-	}
-	if len(list) == 0 {
-		return fmt.Errorf("load image into kind cluster %s: %w: it has no nodes", c.name, ErrNoCluster)
-	}
-	done := make(chan error, 1)
-	go func() {
+	err := within(ctx, func() error {
+		list, err := c.provider.ListInternalNodes(c.name)
+		if err != nil || len(list) == 0 {
+			return cmp.Or(err, ErrNoCluster)
+		}
 		var g errgroup.Group
 		for _, node := range list {
-			g.Go(func() error { return load(node, archive) })
+			g.Go(func() error {
+				file, err := os.Open(archive)
+				if err != nil {
+					return err
+				}
+				defer func() { _ = file.Close() }()
+				return nodeutils.LoadImageArchive(node, file)
+			})
 		}
-		done <- g.Wait()
-	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("load image into kind cluster %s: %w", c.name, err)
-		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func load(node nodes.Node, archive string) error {
-	file, err := os.Open(archive)
+		return g.Wait()
+	})
 	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	if err := nodeutils.LoadImageArchive(node, file); err != nil {
-		return fmt.Errorf("node %s: %w", node, withOutput(err))
+		return fmt.Errorf("load image into kind cluster %s: %w", c.name, err)
 	}
 	return nil
 }
@@ -342,17 +272,10 @@ func load(node nodes.Node, archive string) error {
 // ExportLogs writes the logs of the nodes to a folder, which it creates. If some logs are
 // missing, the error lists them.
 func (c *Cluster) ExportLogs(ctx context.Context, dir string) error {
-	done := make(chan error, 1)
-	go func() { done <- c.provider.CollectLogs(c.name, dir) }()
-	select {
-	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("export logs of kind cluster %s: %w", c.name, withOutput(err))
-		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := within(ctx, func() error { return c.provider.CollectLogs(c.name, dir) }); err != nil {
+		return fmt.Errorf("export logs of kind cluster %s: %w", c.name, err)
 	}
+	return nil
 }
 
 // Delete deletes the cluster. It is not an error if the cluster does not exist. Delete ignores
@@ -364,14 +287,6 @@ func (c *Cluster) Delete(context.Context) error {
 	return nil
 }
 
-// Release removes the temporary files of this process. The cluster stays.
-func (c *Cluster) Release() error {
-	if c.dir == "" {
-		return nil
-	}
-	return os.RemoveAll(c.dir)
-}
-
 func (c *Cluster) remove() error {
 	// Docker lists a container that is still being created, but cannot delete it yet and
 	// returns no error. So deletion is repeated until the cluster is not listed.
@@ -379,27 +294,34 @@ func (c *Cluster) remove() error {
 		if err := c.deleteNodes(); err != nil {
 			return false, err
 		}
-		names, err := c.list()
-		return !slices.Contains(names, c.name), err
+		names, err := c.provider.List()
+		return !slices.Contains(names, c.name), withOutput(err)
 	})
 	if wait.Interrupted(err) {
 		err = fmt.Errorf("timed out after %s waiting for its nodes to be deleted", deleteLimit)
 	}
-	return errors.Join(err, c.Release())
+	return err
 }
 
 func (c *Cluster) deleteNodes() error {
-	// Without a path kind would edit the user's kubeconfig.
-	path := c.ownKubeconfig()
-	if c.dir == "" {
-		dir, err := userfile.MkdirTemp("admissiontest-kind-")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		path = filepath.Join(dir, "kubeconfig")
+	dir, err := userfile.MkdirTemp("admissiontest-kind-") // kind would edit the user's kubeconfig
+	if err != nil {
+		return err
 	}
-	return withOutput(c.provider.Delete(c.name, path))
+	defer func() { _ = os.RemoveAll(dir) }()
+	return withOutput(c.provider.Delete(c.name, filepath.Join(dir, "kubeconfig")))
+}
+
+// within does something for which kind takes no context. It does not wait for its end when the context ends.
+func within(ctx context.Context, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return withOutput(err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // lastLines is the number of lines of a failed command's output in an error.
@@ -417,4 +339,42 @@ func withOutput(err error) error {
 		return fmt.Errorf("%w:\n%s", err, text)
 	}
 	return err
+}
+
+// logger sends the lines of kind to a function, which can be nil.
+type logger struct{ progress func(string) }
+
+// Info sends the lines that report the begin of a step. Lines that report its end are left out.
+func (l logger) Info(message string) {
+	for line := range strings.Lines(message) {
+		if text := strings.TrimSpace(line); text != "" && l.progress != nil && !strings.Contains(text, "✓") {
+			l.progress("kind: " + text)
+		}
+	}
+}
+
+// Warn logs a warning.
+func (l logger) Warn(message string) { l.Info("warning: " + message) }
+
+// Warnf is Warn with a format.
+func (l logger) Warnf(format string, arguments ...any) { l.Warn(fmt.Sprintf(format, arguments...)) }
+
+// Error logs an error.
+func (l logger) Error(message string) { l.Info("error: " + message) }
+
+// Errorf is Error with a format.
+func (l logger) Errorf(format string, arguments ...any) { l.Error(fmt.Sprintf(format, arguments...)) }
+
+// Infof is Info with a format.
+func (l logger) Infof(format string, arguments ...any) { l.Info(fmt.Sprintf(format, arguments...)) }
+
+// Enabled is true: V returns another logger for debugging messages.
+func (l logger) Enabled() bool { return true }
+
+// V discards debugging messages.
+func (l logger) V(level log.Level) log.InfoLogger {
+	if level > 0 {
+		return log.NoopInfoLogger{}
+	}
+	return l
 }

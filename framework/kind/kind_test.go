@@ -3,11 +3,9 @@ package kind
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,57 +30,33 @@ func TestNoRuntime(t *testing.T) {
 	}
 }
 
-// If a runtime is installed but fails, the error has its message.
+// If a runtime is installed but fails, the error has its message. KIND_EXPERIMENTAL_PROVIDER chooses another one.
 func TestDeadRuntime(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho 'is the docker daemon running?' >&2\nexit 1\n"), 0o700); err != nil {
+	docker := "#!/bin/sh\n[ \"$1\" = -v ] && echo Docker version 1 && exit\necho 'is the docker daemon running?' >&2\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(docker), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", dir)
-	_, err := detect(t.Context())
-	if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "is the docker daemon running?") {
-		t.Errorf("detect = %v; want ErrNoRuntime and the message of docker", err)
-	}
-	t.Setenv("KIND_EXPERIMENTAL_PROVIDER", "podman")
-	if _, err := detect(t.Context()); !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "KIND_EXPERIMENTAL_PROVIDER is podman") {
-		t.Errorf("detect = %v; want ErrNoRuntime and the chosen provider", err)
-	}
-}
-
-func TestGateways(t *testing.T) {
-	for name, test := range map[string]struct {
-		printed string
-		want    []string
-	}{
-		"Docker":     {`[{"IPAM":{"Config":[{"Subnet":"fc00::/64","Gateway":"fc00::1"},{"Gateway":"172.18.0.1"},{"Subnet":"10.0.0.0/8"}]}}]`, []string{"172.18.0.1", "fc00::1"}},
-		"Podman":     {`[{"name":"kind","subnets":[{"subnet":"10.89.0.0/24","gateway":"10.89.0.1"}]}]`, []string{"10.89.0.1"}},
-		"no network": {`[]`, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := parseGateways([]byte(test.printed))
-			var want []netip.Addr
-			for _, text := range test.want {
-				want = append(want, netip.MustParseAddr(text))
-			}
-			if err != nil || !slices.Equal(got, want) {
-				t.Errorf("got %v, %v; want %v", got, err, want)
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for chosen, want := range map[string]string{"": "is the docker daemon running?", "nerdctl": "nerdctl"} {
+		t.Run(chosen, func(t *testing.T) {
+			t.Setenv("KIND_EXPERIMENTAL_PROVIDER", chosen)
+			if _, err := Use(t.Context(), "any"); !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), want) {
+				t.Errorf("Use = %v; want ErrNoRuntime and %s", err, want)
 			}
 		})
-	}
-	if _, err := parseGateways([]byte("no such network")); err == nil {
-		t.Error("parseGateways of text that is not JSON: no error")
 	}
 }
 
 func TestLoggerIsPlain(t *testing.T) {
 	var lines []string
 	l := logger{func(line string) { lines = append(lines, line) }}
-	l.V(0).Infof(" • %s  ...\n", "Preparing nodes 📦 ")
-	l.V(0).Info(" ✓ Preparing nodes 📦")
+	l.V(0).Infof(" • %s  ...\n", "Preparing nodes")
+	l.V(0).Info(" ✓ Preparing nodes")
 	l.V(1).Info("for debugging")
 	l.Warnf("cgroup %s", "v1")
 	l.Error("broken")
-	want := []string{"kind: Preparing nodes", "kind: warning: cgroup v1", "kind: error: broken"}
+	want := []string{"kind: • Preparing nodes  ...", "kind: warning: cgroup v1", "kind: error: broken"}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
@@ -98,24 +72,18 @@ func TestOfRefusesOtherNodes(t *testing.T) {
 	}
 }
 
-func TestConfigMissing(t *testing.T) {
-	if _, err := Create(t.Context(), Options{Config: filepath.Join(t.TempDir(), "none.yaml")}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Create = %v; want ErrNotExist", err)
-	}
-}
-
 // real skips the test unless make test-kind runs it, and returns the options of a cluster.
 func real(t *testing.T) Options {
 	t.Helper()
 	if os.Getenv("ADMISSIONTEST_KIND") == "" {
 		t.Skip("needs a container runtime: make test-kind")
 	}
-	return Options{NodeImage: os.Getenv("NODE_IMAGE"), Config: os.Getenv("KIND_CONFIG"), Progress: func(line string) { t.Log(line) }}
+	return Options{NodeImage: os.Getenv("NODE_IMAGE"), Progress: func(line string) { t.Log(line) }}
 }
 
 func TestKindCancelledCreationLeavesNothing(t *testing.T) {
 	options := real(t)
-	options.Name = Prefix + "cancelled"
+	options.Name = "admissiontest-cancelled"
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	log := options.Progress
@@ -138,7 +106,7 @@ func TestKindCancelledCreationLeavesNothing(t *testing.T) {
 
 func TestKindFailedCreationLeavesNothing(t *testing.T) {
 	options := real(t)
-	options.Name, options.NodeImage = Prefix+"failed", "localhost:1/none/such:v1"
+	options.Name, options.NodeImage = "admissiontest-failed", "localhost:1/none/such:v1"
 	if _, err := Create(t.Context(), options); err == nil || !strings.Contains(err.Error(), "localhost:1") {
 		t.Errorf("Create = %v; want the image in it", err)
 	}
@@ -176,9 +144,6 @@ func TestKindCluster(t *testing.T) {
 	}
 	if _, err := Of(t.Context(), "kind://docker/"+c.Name()+"/any", &rest.Config{}); !errors.Is(err, ErrNoCluster) {
 		t.Errorf("Of with another authority = %v; want ErrNoCluster", err)
-	}
-	if gateways, err := found.Gateways(t.Context()); err != nil || len(gateways) == 0 {
-		t.Errorf("Gateways = %v, %v; want one", gateways, err)
 	}
 	if err := found.LoadImage(t.Context(), filepath.Join(home, "none.tar")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("LoadImage of no file = %v; want ErrNotExist", err)

@@ -64,7 +64,7 @@ func (a *Admission) explain(e *explanation) []Finding {
 	for _, p := range a.policies {
 		bindings := a.bindingsOf(p)
 		if len(bindings) == 0 {
-			findings = append(findings, Finding{Kind: p.kind, Name: p.name}.none(ReasonNoBinding, "no binding names it%s", a.otherBindings(p.kind)))
+			findings = append(findings, Finding{Kind: p.kind, Name: p.name}.none(ReasonNoBinding, "no binding names it"))
 		}
 		for _, b := range bindings {
 			findings = append(findings, e.policy(p, b))
@@ -73,7 +73,7 @@ func (a *Admission) explain(e *explanation) []Finding {
 	for _, b := range a.bindings {
 		if !slices.ContainsFunc(a.policies, func(p *policy) bool { return b.kind == p.kind+"Binding" && b.spec.PolicyName == p.name }) {
 			kind := strings.TrimSuffix(b.kind, "Binding")
-			findings = append(findings, Finding{Kind: kind, Binding: b.name}.none(ReasonNoPolicy, "there is no %s %q, which it names%s", kind, b.spec.PolicyName, a.otherPolicies(kind)))
+			findings = append(findings, Finding{Kind: kind, Binding: b.name}.none(ReasonNoPolicy, "there is no %s %q, which it names", kind, b.spec.PolicyName))
 		}
 	}
 	return findings
@@ -93,35 +93,6 @@ func (a *Admission) bindingsOf(p *policy) []*binding {
 	return slices.DeleteFunc(slices.Clone(a.bindings), func(b *binding) bool {
 		return b.kind != p.kind+"Binding" || b.spec.PolicyName != p.name
 	})
-}
-
-// otherBindings returns a string with the bindings of a kind of policy, and the policies that they
-// name.
-func (a *Admission) otherBindings(kind string) string {
-	var named []string
-	for _, b := range a.bindings {
-		if b.kind == kind+"Binding" {
-			named = append(named, fmt.Sprintf("%q names %q", b.name, b.spec.PolicyName))
-		}
-	}
-	return inBrackets(named)
-}
-
-func (a *Admission) otherPolicies(kind string) string {
-	var names []string
-	for _, p := range a.policies {
-		if p.kind == kind {
-			names = append(names, fmt.Sprintf("there is %q", p.name))
-		}
-	}
-	return inBrackets(names)
-}
-
-func inBrackets(texts []string) string {
-	if len(texts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(texts, ", ") + ")"
 }
 
 // lookUp gets the namespace of the request from the Cluster.

@@ -92,10 +92,10 @@ func (e *explanation) policy(p *policy, b *binding) Finding {
 	}
 	params, err := collectParams(p.spec.ParamKind, informer, scope, b.spec.ParamRef, attributes.GetNamespace())
 	if err != nil {
-		return f.failed(p.ignores(), fmt.Errorf("%w%s", err, paramsWanted(p, b, attributes)))
+		return f.failed(p.ignores(), err)
 	}
 	if len(params) == 0 {
-		return f.none(ReasonNoParams, "no params were found, and parameterNotFoundAction is Allow%s", paramsWanted(p, b, attributes))
+		return f.none(ReasonNoParams, "no params were found, and parameterNotFoundAction is Allow")
 	}
 	return e.evaluate(p, b, f, found, params)
 }
@@ -139,27 +139,6 @@ func (e *explanation) params(p *policy) (informers.GenericInformer, meta.RESTSco
 		return informer, meta.RESTScopeNamespace, nil
 	}
 	return informer, meta.RESTScopeRoot, nil
-}
-
-// paramsWanted describes which params a binding selects.
-func paramsWanted(p *policy, b *binding, attributes admission.Attributes) string {
-	if p.spec.ParamKind == nil || b.spec.ParamRef == nil {
-		return ""
-	}
-	text := p.spec.ParamKind.Kind
-	if name := b.spec.ParamRef.Name; name != "" {
-		text += fmt.Sprintf(" %q", name)
-	} else {
-		text += " by selector"
-	}
-	in := b.spec.ParamRef.Namespace
-	if in == "" {
-		in = attributes.GetNamespace()
-	}
-	if in != "" {
-		text += fmt.Sprintf(" in namespace %q, if it is namespaced", in)
-	}
-	return " (" + text + ")"
 }
 
 // evaluate evaluates the match conditions and validations for each of the params. If the results

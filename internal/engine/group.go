@@ -226,7 +226,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	r.options.Progress.Stage("starting the API server" + g.what())
 	started, err := r.options.Provider.Start(ctx, target.StartOptions{
 		Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign,
-		ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Parallel: min(r.options.Parallel, len(scenario.Cases(g.scenarios))), Patience: r.options.Patience,
+		ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Patience: r.options.Patience,
 	})
 	if errors.Is(err, target.ErrNoProfiles) && g.alone {
 		r.mu.Lock()

@@ -7,58 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
-
-// Fields returns the names of the fields that can be where the last part of a path is, sorted: for
-// "webhooks[0].timeoutSecond" the fields of a webhook. It returns none for a kind or path that is not
-// known.
-func Fields(apiVersion, kind, path string) []string {
-	object, err := writtenMost().New(schema.FromAPIVersionAndKind(apiVersion, kind))
-	if err != nil {
-		return nil
-	}
-	typ := reflect.TypeOf(object).Elem()
-	steps := strings.Split(path, ".")
-	for _, step := range steps[:len(steps)-1] {
-		name, _, _ := strings.Cut(step, "[")
-		next, ok := members(structOf(typ))[name]
-		if !ok {
-			return nil
-		}
-		typ = next
-	}
-	return slices.Sorted(maps.Keys(members(structOf(typ))))
-}
-
-// writtenMost returns a scheme of the kinds that scenarios write most.
-func writtenMost() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	builder := runtime.SchemeBuilder{
-		admissionregistrationv1.AddToScheme, admissionregistrationv1beta1.AddToScheme, appsv1.AddToScheme,
-		autoscalingv2.AddToScheme, batchv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme,
-		networkingv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme, schedulingv1.AddToScheme, storagev1.AddToScheme,
-	}
-	if err := builder.AddToScheme(scheme); err != nil {
-		return runtime.NewScheme() // without kinds there are no suggestions
-	}
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Group: metav1.GroupName, Version: "v1"}) // CreateOptions, ...
-	return scheme
-}
 
 // Missing is a field of a path that does not exist.
 type Missing struct {
@@ -68,10 +20,13 @@ type Missing struct {
 	Names []string
 }
 
-// MissingInKind returns the first field of a path that a kind does not have, or nil. Known is false if the kind is
-// not known.
+// MissingInKind returns the first field of a path that one of Kubernetes' own kinds does not have, or nil. Known is
+// false if the kind is not known.
 func MissingInKind(kind schema.GroupVersionKind, path []any) (missing *Missing, known bool) {
-	object, err := writtenMost().New(kind)
+	if kind.Group == metav1.GroupName {
+		kind.Group = "" // CreateOptions, ...
+	}
+	object, err := scheme.Scheme.New(kind)
 	if err != nil {
 		return nil, false
 	}
@@ -113,14 +68,6 @@ func isFree(typ reflect.Type) bool {
 	return typ.Kind() == reflect.Interface || typ == reflect.TypeFor[[]byte]() || typ.Implements(marshaler) || reflect.PointerTo(typ).Implements(marshaler)
 }
 
-// structOf returns the struct inside of pointers, lists and mappings.
-func structOf(typ reflect.Type) reflect.Type {
-	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map {
-		typ = typ.Elem()
-	}
-	return typ
-}
-
 // members returns the fields of a struct by their names in JSON, and none for another type.
 func members(typ reflect.Type) map[string]reflect.Type {
 	all := map[string]reflect.Type{}
@@ -133,7 +80,7 @@ func members(typ reflect.Type) map[string]reflect.Type {
 		switch {
 		case name == "-" || !field.IsExported():
 		case name == "" && (strings.Contains(options, "inline") || field.Anonymous):
-			maps.Copy(all, members(structOf(field.Type)))
+			maps.Copy(all, members(field.Type))
 		case name != "":
 			all[name] = field.Type
 		}

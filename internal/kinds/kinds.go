@@ -78,25 +78,9 @@ func New(schemes []*runtime.Scheme, mappings []meta.RESTMapping) (*Registry, err
 func (r *Registry) complete(m *meta.RESTMapping) (problem string) {
 	kind, resource := m.GroupVersionKind, m.Resource
 	core := slices.ContainsFunc(r.schemes, func(s *runtime.Scheme) bool { return s.Recognizes(kind) && kind.Group == "" })
-	var lacks []string
-	for _, field := range []struct {
-		name  string
-		lacks bool
-	}{
-		{"GroupVersionKind.Group", kind.Group == "" && !core},
-		{"GroupVersionKind.Version", kind.Version == ""},
-		{"GroupVersionKind.Kind", kind.Kind == ""},
-		{"Resource.Group", resource.Group == "" && !core},
-		{"Resource.Version", resource.Version == ""},
-		{"Resource.Resource", resource.Resource == ""},
-	} {
-		if field.lacks {
-			lacks = append(lacks, field.name)
-		}
-	}
 	switch {
-	case len(lacks) > 0:
-		return fmt.Sprintf("%s not set: set group, version and name of both; the name of the resource is the plural", strings.Join(lacks, ", "))
+	case kind.Kind == "" || kind.Version == "" || resource.Resource == "" || kind.Group == "" && !core:
+		return "group, version or name is not set: set all of both; the name of the resource is the plural"
 	case kind.GroupVersion() != resource.GroupVersion():
 		return "the kind and its resource must have the same group and version"
 	case m.Scope != nil:

@@ -92,28 +92,36 @@ func (d openAPI) missing(at map[string]any, path []any) *Missing {
 	for i, step := range path {
 		at = d.resolve(at)
 		name, isName := step.(string)
+		next := below(at, step)
 		properties, _ := at["properties"].(map[string]any)
-		items, isList := at["items"].(map[string]any)
-		values, anyKey := at["additionalProperties"].(map[string]any)
-		next, found := properties[name].(map[string]any)
 		switch {
-		case isName && found:
-			at = next
-		case at["x-kubernetes-preserve-unknown-fields"] == true, at["additionalProperties"] == true:
+		case properties[name] == nil && (at["x-kubernetes-preserve-unknown-fields"] == true || at["additionalProperties"] == true):
 			return nil
-		case anyKey:
-			at = values
-		case isList && !isName:
-			at = items
+		case next != nil:
+			at = next
 		case !isName:
 			return nil // a list never matches a value that is none
-		case len(properties) == 0 && !isList && !isScalar(at):
+		case len(properties) == 0 && at["items"] == nil && !isScalar(at):
 			return nil // the schema does not say which fields there are
 		default:
 			return &Missing{i, slices.Sorted(maps.Keys(properties))}
 		}
 	}
 	return nil
+}
+
+// below returns the schema of a field, or of an item for an index, of the values of a schema; nil if there is none.
+func below(at map[string]any, step any) map[string]any {
+	properties, _ := at["properties"].(map[string]any)
+	name, isName := step.(string)
+	next, _ := properties[name].(map[string]any)
+	if items, isList := at["items"].(map[string]any); isList && !isName {
+		next = items
+	}
+	if next == nil {
+		next, _ = at["additionalProperties"].(map[string]any)
+	}
+	return next
 }
 
 // resolve follows references: a field with a default has its schema in allOf.
@@ -157,21 +165,7 @@ func SchemaAt(document map[string]any, kind schema.GroupVersionKind, path []any)
 func schemaAt(document map[string]any, kind schema.GroupVersionKind, path []any) (openAPI, map[string]any) {
 	d, at := schemaOf(document, kind)
 	for _, step := range path {
-		at = d.resolve(at)
-		properties, _ := at["properties"].(map[string]any)
-		name, isName := step.(string)
-		next, found := properties[name].(map[string]any)
-		switch {
-		case isName && found:
-			at = next
-		case isName:
-			at, _ = at["additionalProperties"].(map[string]any)
-		default:
-			items, isList := at["items"].(map[string]any)
-			if at, _ = at["additionalProperties"].(map[string]any); isList {
-				at = items
-			}
-		}
+		at = below(d.resolve(at), step)
 	}
 	return d, at
 }

@@ -75,7 +75,7 @@ func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (targe
 	}
 	run := apiserver.NewRunID()
 	profile, ownConfiguration := e.profile(options.Profile, run, hooks.Address().Port)
-	server, err := envtest.Start(ctx, envtest.Options{BinaryAssetsDirectory: binaries.Dir, Profile: profile, ObservePlugins: observe, NoAudit: e.options.NoAudit, Parallel: options.Parallel})
+	server, err := envtest.Start(ctx, envtest.Options{BinaryAssetsDirectory: binaries.Dir, Profile: profile, ObservePlugins: observe, NoAudit: e.options.NoAudit})
 	if err != nil {
 		return nil, errors.Join(notStarted(err), hooks.Close())
 	}

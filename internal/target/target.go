@@ -251,8 +251,6 @@ type StartOptions struct {
 	// Provider that has none starts another one, without
 	// framework.CapabilityObservedPlugins.
 	ObservePlugins bool
-	// Parallel is how many scenarios act on the API server at the same time.
-	Parallel int
 	// Patience limits each wait until the API server uses what was installed. 0 means a default.
 	Patience time.Duration
 }

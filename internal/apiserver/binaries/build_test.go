@@ -160,21 +160,6 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-func TestHeartbeats(t *testing.T) {
-	p, h := newProgress(), newHanging(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	fake := fakeGo{build: h.step()}
-	o := Options{CacheDir: t.TempDir(), Progress: p.add, env: quiet(t), heartbeat: time.Millisecond, goCommand: fake.write(t)}
-	ended := make(chan error, 1)
-	go func() { _, err := Build(ctx, o); ended <- err }()
-	p.await(t, "compiling kube-apiserver v1.37.2: 0s")
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("Build = %v", err)
-	}
-}
-
 func TestCancelEndsEveryProcessAndLeavesNothing(t *testing.T) {
 	for name, fake := range map[string]func(*hanging) fakeGo{
 		"fetching":  func(h *hanging) fakeGo { return fakeGo{download: h.step()} },
@@ -292,18 +277,4 @@ func TestKilledBuilderLeavesNothingHalfMade(t *testing.T) {
 		t.Errorf("Ensure after the kill = %v, %v", got, err)
 	}
 	wantOnly(t, cache, version(DefaultVersion).dirName())
-}
-
-func TestStaleDirectoriesOfOthersStay(t *testing.T) {
-	o := Options{CacheDir: filepath.Join(t.TempDir(), "odd[name]*"), env: quiet(t), goCommand: fakeGo{}.write(t)}
-	other := ".making-" + version("1.34.4").dirName() + "-1"
-	for _, name := range []string{other, ".making-" + version(DefaultVersion).dirName() + "-2"} {
-		if err := os.MkdirAll(filepath.Join(o.CacheDir, "k8s", name, "scratch"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := Build(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	wantOnly(t, o.CacheDir, other, version(DefaultVersion).dirName())
 }

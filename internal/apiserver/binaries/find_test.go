@@ -3,7 +3,6 @@
 package binaries
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -64,23 +63,6 @@ func TestMinorVersion(t *testing.T) {
 			o.Version = asked
 			if got, err := Version(o); !errors.Is(err, want) {
 				t.Errorf("%q: got %s, %v; want %v", asked, got, err, want)
-			}
-		})
-	}
-}
-
-func TestDirNameRoundTrip(t *testing.T) {
-	for _, v := range []version{"1.36.3", "1.37.0-alpha.1"} {
-		t.Run(string(v), func(t *testing.T) {
-			if got, ok := versionOfDirName(v.dirName()); !ok || got != v {
-				t.Errorf("versionOfDirName(%q) = %q, %v", v.dirName(), got, ok)
-			}
-		})
-	}
-	for _, name := range []string{"", "1.36.3", "1.36.3-plan9-mips", platform(), "v1.36.3" + platform(), "1.36" + platform()} {
-		t.Run(name, func(t *testing.T) {
-			if got, ok := versionOfDirName(name); ok {
-				t.Errorf("versionOfDirName(%q) = %q, want none", name, got)
 			}
 		})
 	}
@@ -237,20 +219,6 @@ func TestListReportsABadDirectoryAndContinues(t *testing.T) {
 	all, err := List(t.Context(), Options{Dir: t.TempDir(), CacheDir: cache, env: quiet(t)})
 	if !errors.Is(err, ErrDamaged) || len(all) != 1 || all[0].Version != "1.35.4" {
 		t.Errorf("List = %v, %v; want 1.35.4 and ErrDamaged", all, err)
-	}
-}
-
-func TestFindEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	cache, p := t.TempDir(), newProgress()
-	programsIn(t, filepath.Join(cache, "k8s", version(DefaultVersion).dirName()), DefaultVersion)
-	_, err := Find(ctx, Options{CacheDir: cache, Progress: p.add, env: quiet(t)})
-	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrDamaged) {
-		t.Errorf("Find with an ended context: %v, want context.Canceled and not ErrDamaged", err)
-	}
-	if len(p.lines) > 0 {
-		t.Errorf("progress %q, want none", p.lines)
 	}
 }
 

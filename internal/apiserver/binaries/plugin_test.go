@@ -132,7 +132,7 @@ func TestVersionConflicts(t *testing.T) {
 	}{
 		"same":                 {`"Version": "v0.37.2"`, ""},
 		"older":                {`"Version": "v0.36.0"`, ""},
-		"newer":                {`"Version": "v0.37.9"`, "its module example.com/own requires k8s.io/api v0.37.9; Kubernetes v1.37.2 has v0.37.2, and the plugin must be built with that: require at most that version, or build Kubernetes 1.37.9"},
+		"newer":                {`"Version": "v0.37.9"`, "its module requires k8s.io/api v0.37.9; Kubernetes v1.37.2 has v0.37.2, and the plugin must be built with that: require at most that version"},
 		"replaced by newer":    {`"Version": "v0.36.0", "Replace": {"Path": "k8s.io/api", "Version": "v0.38.0"}`, "v0.38.0"},
 		"replaced by older":    {`"Version": "v0.38.0", "Replace": {"Path": "k8s.io/api", "Version": "v0.36.0"}`, ""},
 		"replaced by a folder": {`"Version": "v0.37.2", "Replace": {"Path": "../y"}`, "replaced by ../y"},

@@ -18,10 +18,7 @@ import (
 )
 
 const (
-	// keptServers is the number of servers with plugins that stay in the cache.
-	keptServers = 6
-	// keptTime is how long a server with plugins stays in the cache in any case: another process
-	// may be about to start it.
+	// keptTime is how long a server with plugins stays in the cache at least: another process may be about to start it.
 	keptTime = time.Hour
 	// describeVariable makes a kube-apiserver that this package built print its plugins and end.
 	describeVariable = "ADMISSIONTEST_DESCRIBE_PLUGINS"
@@ -137,7 +134,7 @@ func (j *job) covers() bool { return j.getenv("GOCOVERDIR") != "" }
 // addEtcd copies the etcd of the plain control plane, which it builds if there is none.
 func addEtcd(ctx context.Context, plain *job, to dirs) error {
 	without := *plain
-	without.Plugins = nil
+	without.Plugins, without.ObservePlugins = nil, false
 	found, _, err := without.find(ctx)
 	if err != nil {
 		found, err = without.build(ctx)
@@ -183,24 +180,12 @@ func described(ctx context.Context, path string) ([]string, error) {
 	return all, nil
 }
 
-// removeOld removes the servers with plugins that were built long ago, except some.
+// removeOld removes the servers with plugins that were built long ago.
 func (j *job) removeOld() {
-	entries, _ := os.ReadDir(j.cache) // there is none before the first build
-	type entry struct {
-		dir  string
-		made time.Time
-	}
-	var all []entry
-	for _, one := range entries {
-		dir := filepath.Join(j.cache, one.Name())
-		if info, err := os.Stat(filepath.Join(dir, manifestName)); err == nil {
-			all = append(all, entry{dir, info.ModTime()})
-		}
-	}
-	slices.SortFunc(all, func(a, b entry) int { return b.made.Compare(a.made) })
-	for _, old := range all[min(len(all), keptServers-1):] {
-		if time.Since(old.made) > keptTime {
-			_ = os.RemoveAll(old.dir) // it stays until the next time
+	manifests, _ := filepath.Glob(filepath.Join(j.cache, "*", manifestName)) // the pattern is right
+	for _, path := range manifests {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > keptTime {
+			_ = os.RemoveAll(filepath.Dir(path)) // it stays until the next time
 		}
 	}
 }

@@ -30,7 +30,6 @@ type listed struct {
 	Standard                                       bool
 	Module                                         *listedModule
 	GoFiles, EmbedFiles, SFiles, SysoFiles, HFiles []string
-	Imports                                        []string
 }
 
 // listedModule is the module of a package.
@@ -82,7 +81,7 @@ func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error
 	users.env = append(slices.Clone(t.env), "GOFLAGS=-mod=readonly -buildvcs=false") // the module is the user's
 	out, err := users.run(ctx, goCall{
 		dir: dir, doing: "listing the packages of " + p.Package,
-		args: []string{"list", "-deps", "-json=ImportPath,Dir,Name,Standard,Module,GoFiles,EmbedFiles,SFiles,SysoFiles,HFiles,Imports", "--", pattern},
+		args: []string{"list", "-deps", "-json=ImportPath,Dir,Name,Standard,Module,GoFiles,EmbedFiles,SFiles,SysoFiles,HFiles", "--", pattern},
 	})
 	if err != nil {
 		return one, t.badPlugin(ctx, err)
@@ -232,11 +231,11 @@ func generate(packages []pluginPackage) string {
 		_, _ = fmt.Fprintf(&imports, "\t%s %q\n", importName(i), p.path)
 		register := importName(i) + "." + registerName
 		if p.initializers {
-			register = fmt.Sprintf("initialized(%s, %s.%s)", register, importName(i), initializersName)
+			register = fmt.Sprintf("first.initialized(%s, %s.%s)", register, importName(i), initializersName)
 		}
 		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s, Before: %q, After: %q, Last: %t, Off: %t},\n",
 			p.path, register, p.Before, p.After, p.Last, p.Off)
 	}
-	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/kubeapiserver/observe\"\n)\n\nfunc packages() []observe.Package {\n\treturn []observe.Package{\n" +
+	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/kubeapiserver/observe\"\n)\n\nfunc packages(first *collector) []observe.Package {\n\treturn []observe.Package{\n" +
 		list.String() + "\t}\n}\n"
 }

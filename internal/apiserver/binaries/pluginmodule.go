@@ -146,43 +146,23 @@ func (p pluginPackage) root() (rootModule, error) {
 	return rootModule{filepath.Dir(p.gomod), file}, err
 }
 
-// conflict returns an ErrBadPlugin if a package that Kubernetes does not have imports a library of Kubernetes, of which
-// the plugin's own module selects a newer version, or a copy in a folder.
+// conflict returns an ErrBadPlugin if the plugin's own module selects a newer version of a library of Kubernetes, or a
+// copy in a folder.
 func (p pluginPackage) conflict(pins map[string]string, kubernetes program) error {
-	providers := map[string]*listedModule{}
-	for _, l := range p.all {
-		providers[l.ImportPath] = l.Module
-	}
-	for _, l := range p.all {
-		if l.Module == nil || pins[l.Module.Path] != "" {
+	for _, m := range p.modules() {
+		has, want := pins[m.Path], m.Version
+		if has == "" || !strings.HasPrefix(m.Path, "k8s.io/") {
 			continue
 		}
-		for _, imported := range l.Imports {
-			needed := providers[imported]
-			if needed == nil || pins[needed.Path] == "" || !strings.HasPrefix(needed.Path, "k8s.io/") {
-				continue
-			}
-			has, want := pins[needed.Path], needed.Version
-			if r := needed.Replace; r != nil && r.Version == "" {
-				return fmt.Errorf("%w: package %s imports %s, and %s is replaced by %s; Kubernetes %s has %s: remove the replacement",
-					ErrBadPlugin, l.ImportPath, imported, needed.Path, r.Path, kubernetes.version, has)
-			} else if r != nil && r.Path == needed.Path {
-				want = r.Version
-			}
-			if semver.Compare(want, has) > 0 {
-				return fmt.Errorf("%w: package %s imports %s, and its module %s requires %s %s; Kubernetes %s has %s, and the plugin must be built with that: require at most that version%s",
-					ErrBadPlugin, l.ImportPath, imported, l.Module.Path, needed.Path, want, kubernetes.version, has, orVersion(needed.Path, want, kubernetes))
-			}
+		if r := m.Replace; r != nil && r.Version == "" {
+			return fmt.Errorf("%w: %s is replaced by %s; Kubernetes %s has %s: remove the replacement", ErrBadPlugin, m.Path, r.Path, kubernetes.version, has)
+		} else if r != nil {
+			want = r.Version
+		}
+		if semver.Compare(want, has) > 0 {
+			return fmt.Errorf("%w: its module requires %s %s; Kubernetes %s has %s, and the plugin must be built with that: require at most that version, or build the Kubernetes that has it",
+				ErrBadPlugin, m.Path, want, kubernetes.version, has)
 		}
 	}
 	return nil
-}
-
-// orVersion returns the advice to use another version of Kubernetes, if that helps.
-func orVersion(path, want string, kubernetes program) string {
-	rest, staging := strings.CutPrefix(want, "v0.")
-	if !strings.HasPrefix(path, "k8s.io/") || !staging || kubernetes.staging == "" || strings.Contains(rest, "-") {
-		return ""
-	}
-	return ", or build Kubernetes 1." + rest
 }

@@ -1,6 +1,7 @@
 package expect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,9 +10,11 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/kinds"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
@@ -148,6 +151,19 @@ func (m Manifest) fieldProblems(message string) []*scenario.Error {
 	return problems
 }
 
+// steps returns the steps of a path: those in brackets are items of lists.
+func steps(path string) []any {
+	var all []any
+	for _, step := range objects.SplitPath(path) {
+		if index, err := strconv.Atoi(step); err == nil {
+			all = append(all, index)
+		} else {
+			all = append(all, step)
+		}
+	}
+	return all
+}
+
 // fieldError describes an unknown or duplicate field of the manifest.
 func (m Manifest) fieldError(what, field string) *scenario.Error {
 	apiVersion, _ := m.Object["apiVersion"].(string)
@@ -156,8 +172,8 @@ func (m Manifest) fieldError(what, field string) *scenario.Error {
 	hint := "check its name and indentation"
 	if what == "duplicate" {
 		hint = "remove one of them"
-	} else if near := suggest.DidYouMean(name, kinds.Fields(apiVersion, kind, field)); near != "" {
-		hint = strings.TrimPrefix(near, "; ")
+	} else if missing, _ := kinds.MissingInKind(schema.FromAPIVersionAndKind(apiVersion, kind), steps(field)); missing != nil {
+		hint = cmp.Or(strings.TrimPrefix(suggest.DidYouMean(name, missing.Names), "; "), hint)
 	}
 	return m.At(field, fmt.Sprintf("%s: %s field %q; expected a field of the API server's %s %s", m.Name, what, field, apiVersion, kind), hint)
 }

@@ -1,7 +1,7 @@
 // This kube-apiserver is Kubernetes' own, with two additions: plugins of the user, which are
 // compiled in, and the recording of the calls of all plugins. Without plugins and with the
 // recording off, it behaves like cmd/kube-apiserver of the same version: the same flags, output,
-// exit codes and signals.
+// exit codes and signals. It has no endpoint /flagz.
 package main
 
 import (
@@ -59,10 +59,16 @@ func main() {
 	os.Exit(cli.Run(command(run)))
 }
 
-// add adds the plugins of the user.
+// add adds the plugins of the user, and before all others the collector that they need.
 func add(o *genericoptions.AdmissionOptions) (map[string][]string, error) {
 	s := observe.Server{Plugins: o.Plugins, Order: o.RecommendedPluginOrder, Off: o.DefaultOffPlugins}
-	names, err := observe.Add(&s, packages())
+	first := new(collector)
+	own := packages(first)
+	names, err := observe.Add(&s, own)
+	if len(own) > 0 {
+		first.register(s.Plugins)
+		s.Order = slices.Insert(slices.Clone(s.Order), 0, collectorName)
+	}
 	o.RecommendedPluginOrder, o.DefaultOffPlugins = s.Order, s.Off
 	return names, err
 }
@@ -134,7 +140,6 @@ cluster's shared state through which all other components interact.`,
 	}
 	c.SetContext(ctx)
 	sets := run.Flags()
-	run.Flagz = flagz{sets}
 	verflag.AddFlags(sets.FlagSet("global"))
 	globalflag.AddGlobalFlags(sets.FlagSet("global"), c.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, set := range sets.FlagSets {
@@ -167,25 +172,4 @@ func serve(ctx context.Context, run *options.ServerRunOptions, flags *pflag.Flag
 	}
 	run.GenericServerRunOptions.ComponentGlobalsRegistry.AddMetrics()
 	return app.Run(ctx, completed)
-}
-
-// flagz returns the flags for the endpoint /flagz. It replaces a type of Kubernetes that moved to
-// another package in 1.36.
-type flagz struct{ sets cliflag.NamedFlagSets }
-
-// GetFlagz returns the values of all flags.
-func (f flagz) GetFlagz() map[string]string {
-	values := map[string]string{}
-	for _, set := range f.sets.FlagSets {
-		set.VisitAll(func(flag *pflag.Flag) {
-			switch {
-			case flag.Value == nil:
-			case len(flag.Annotations["classified"]) > 0:
-				values[flag.Name] = "CLASSIFIED"
-			default:
-				values[flag.Name] = flag.Value.String()
-			}
-		})
-	}
-	return values
 }

@@ -257,29 +257,6 @@ func manyGroups(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(text.String()))
 }
 
-// A run whose processes cannot have enough file descriptors says how many it needs, before it starts a server.
-func TestFewDescriptors(t *testing.T) {
-	for _, test := range []struct {
-		limit int
-		args  string
-		want  string
-	}{
-		{160, "run wire", "160 file descriptors are too few: etcd and kube-apiserver need 512 for at most 16 scenarios at the same time: raise the hard limit (ulimit -n 512;"},
-		{271, "run wire --parallel 1", "271 file descriptors are too few: etcd and kube-apiserver need 272 for at most 1 scenarios at the same time: raise"},
-		{272, "run wire.created-object --parallel 1", ": PASS"},
-	} {
-		t.Run(test.args, func(t *testing.T) {
-			process, said := command(t.Context(), strings.Split(test.args, " ")...)
-			limited := fmt.Sprintf("ulimit -n %d && exec %s -test.run ^TestProcess$ -test.count 1", test.limit, process.Path)
-			process.Path, process.Args = "/bin/sh", []string{"sh", "-c", limited}
-			err := process.Run()
-			if !strings.Contains(said.String(), test.want) {
-				t.Errorf("%s with %d: %v; want %q in\n%s", test.args, test.limit, err, test.want, said)
-			}
-		})
-	}
-}
-
 // A run that waits for the rest of its input ends with the first signal.
 func TestInterruptedInput(t *testing.T) {
 	for _, args := range [][]string{{"run", "-"}, {"list", "-"}} {

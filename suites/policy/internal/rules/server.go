@@ -26,7 +26,7 @@ const firstSandbox = 3
 
 // Start starts an API server.
 func Start(ctx context.Context, provider target.Provider) (*Server, error) {
-	started, err := provider.Start(ctx, target.StartOptions{Parallel: inParallel})
+	started, err := provider.Start(ctx, target.StartOptions{})
 	if err != nil {
 		return nil, err
 	}
