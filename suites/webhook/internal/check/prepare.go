@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/url"
@@ -59,14 +58,10 @@ func Describe(r reach.Request) string {
 		resource += "/" + r.Subresource
 	}
 	if r.Name == "" {
-		name += generated(r)
+		prefix, _, _ := unstructured.NestedString(r.Object, "metadata", "generateName")
+		name += prefix
 	}
 	return strings.TrimSpace(r.Operation + " " + resource + " " + name)
-}
-
-func generated(r reach.Request) string {
-	prefix, _, _ := unstructured.NestedString(r.Object, "metadata", "generateName")
-	return prefix
 }
 
 // Timeout is the timeout of the webhook.
@@ -185,9 +180,6 @@ func (p *Prepared) addWebhooks(configuration map[string]any) error {
 		}
 		if w.Name = w.Config.Name; w.Name == "" {
 			return fmt.Errorf("%s has no name", where)
-		}
-		if block, _ := pem.Decode(w.Config.ClientConfig.CABundle); len(strings.TrimSpace(string(w.Config.ClientConfig.CABundle))) > 0 && block == nil {
-			p.misuse("Configurations: ", fmt.Errorf("%s: clientConfig.caBundle of %s is not PEM; the API server could not call the webhook", where, w.Name))
 		}
 		only := map[string]any{"apiVersion": configuration["apiVersion"], "kind": configuration["kind"], "metadata": configuration["metadata"], "webhooks": []any{fields}}
 		if w.admission, err = reach.New([]map[string]any{only}); err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -85,22 +84,18 @@ func TestBadSubjects(t *testing.T) {
 	configuration := func(version, webhooks string) []check.Manifest {
 		return write("configuration.yaml", "apiVersion: admissionregistration.k8s.io/"+version+"\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks: "+webhooks)
 	}
-	withCA := `[{name: a.example.com, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {namespace: a, name: a}, caBundle: Z2FyYmFnZQ==}, rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"]}]}]`
 	for name, test := range map[string]struct {
 		change func(*check.Subject)
 		want   string
 	}{
-		"no handler":      {func(s *check.Subject) { s.Handler = nil }, "neither Handler nor URL is set"},
-		"both":            {func(s *check.Subject) { s.URL = "https://127.0.0.1" }, "both Handler and URL are set"},
-		"plain http":      {func(s *check.Subject) { s.Handler, s.URL = nil, "http://127.0.0.1" }, "want an address such as https://127.0.0.1:9443"},
-		"no CA":           {func(s *check.Subject) { s.Handler, s.URL, s.CA = nil, "https://127.0.0.1", []byte("x") }, "CA has no certificate"},
-		"no samples":      {func(s *check.Subject) { s.Allow, s.Reject = nil, nil }, "it has no samples"},
-		"no webhooks":     {func(s *check.Subject) { s.Configurations = configuration("v1", "[]") }, "ValidatingWebhookConfiguration a has no webhooks"},
-		"v1beta1":         {func(s *check.Subject) { s.Configurations = configuration("v1beta1", "[]") }, "want admissionregistration.k8s.io/v1, the only version since"},
-		"broken caBundle": {func(s *check.Subject) { s.Configurations = configuration("v1", withCA) }, "clientConfig.caBundle of a.example.com is not PEM"},
-		"caBundle no base64": {func(s *check.Subject) {
-			s.Configurations = configuration("v1", strings.Replace(withCA, "Z2FyYmFnZQ==", `"%"`, 1))
-		}, "illegal base64"},
+		"no handler":          {func(s *check.Subject) { s.Handler = nil }, "neither Handler nor URL is set"},
+		"both":                {func(s *check.Subject) { s.URL = "https://127.0.0.1" }, "both Handler and URL are set"},
+		"plain http":          {func(s *check.Subject) { s.Handler, s.URL = nil, "http://127.0.0.1" }, "want an address such as https://127.0.0.1:9443"},
+		"no CA":               {func(s *check.Subject) { s.Handler, s.URL, s.CA = nil, "https://127.0.0.1", []byte("x") }, "CA has no certificate"},
+		"no samples":          {func(s *check.Subject) { s.Allow, s.Reject = nil, nil }, "it has no samples"},
+		"no webhooks":         {func(s *check.Subject) { s.Configurations = configuration("v1", "[]") }, "ValidatingWebhookConfiguration a has no webhooks"},
+		"v1beta1":             {func(s *check.Subject) { s.Configurations = configuration("v1beta1", "[]") }, "want admissionregistration.k8s.io/v1, the only version since"},
+		"caBundle no base64":  {func(s *check.Subject) { s.Configurations = configuration("v1", `[{clientConfig: {caBundle: "%"}}]`) }, "illegal base64"},
 		"no file":             {func(s *check.Subject) { s.Configurations = check.Files(folder + "/none*.yaml") }, "none*.yaml: no such file"},
 		"sample is no object": {func(s *check.Subject) { s.Allow[0].Manifest = write("list.yaml", "[1, 2]")[0] }, "list.yaml: document 1 is not an object"},
 		"sample has no kind":  {func(s *check.Subject) { s.Allow[0].Manifest = write("nokind.yaml", "metadata: {name: a}")[0] }, "nokind.yaml: document 1: manifest has no apiVersion or no kind"},
@@ -134,9 +129,7 @@ func TestBadSubjects(t *testing.T) {
 func TestUnreachedSample(t *testing.T) {
 	s := soundSubject(fault{})
 	s.Reject = nil
-	s.Allow = []check.Sample{{Manifest: check.Manifest{Object: &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a", "namespace": "default"},
-	}}}}}
+	s.Allow = []check.Sample{{Manifest: manifest(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: default}}")}}
 	for _, each := range checkAll(t, s) {
 		if each.Verdict != framework.Unsupported || !strings.Contains(each.Reason, "CREATE widgets default/a: it is not called: ") {
 			t.Fatalf("%s: got %s: %s, want unsupported with the sample and the rule", each.Rule, each.Verdict, each.Reason)
@@ -249,9 +242,7 @@ func TestEffects(t *testing.T) {
 
 // TestEmptyValues: a patch that adds an empty value breaks WH-FIELD-2, except for the {} that Go encodes for a struct.
 func TestEmptyValues(t *testing.T) {
-	widget := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a", "namespace": "default"}, "spec": map[string]any{"size": int64(1)},
-	}}
+	widget := manifest(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: default}, spec: {size: 1}}").Object
 	for name, test := range map[string]struct {
 		object runtime.Object
 		path   string

@@ -115,12 +115,7 @@ func checkMirrorPods(t *check.T) {
 			return
 		}
 		r := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) {
-			annotations := u.GetAnnotations()
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations["kubernetes.io/config.mirror"] = "3f2f1d0e"
-			u.SetAnnotations(annotations)
+			annotate(u, "kubernetes.io/config.mirror", "3f2f1d0e")
 			_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": true}}, "metadata", "ownerReferences") // it has metadata
 			_ = unstructured.SetNestedField(u.Object, "n", "spec", "nodeName")                                                                                                               // a pod has a spec
 		}))
