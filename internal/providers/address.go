@@ -10,7 +10,7 @@ import (
 const maxCandidates = 16
 
 // candidates returns the addresses by which an API server may be able to call this process: the loopback address, and
-// then those of this machine in its networks, IPv4 first. The gateway of a kind network is one of them.
+// then the addresses of this machine in its networks, IPv4 first. The gateway of a kind network is one of them.
 func candidates() []netip.Addr {
 	list := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
 	interfaces, _ := net.InterfaceAddrs() // without them, there is the loopback address
