@@ -63,7 +63,7 @@ func (k Kind) start(ctx context.Context, made *kind.Cluster, options target.Star
 		return nil, err
 	}
 	return RESTConfig{
-		Config: config, Transport: k.Transport, Progress: k.Progress, kubeConfig: []byte(made.Kubeconfig()),
+		Config: config, Transport: k.Transport, Progress: k.Progress, kubeConfig: []byte(made.Kubeconfig()), cluster: made,
 		options: apiserver.Options{Kind: framework.TargetKind, Disposable: true},
 	}.start(ctx, options)
 }

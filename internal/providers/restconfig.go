@@ -44,6 +44,8 @@ type RESTConfig struct {
 	// kubeConfig is as in target.Optional, and underTest as in clusterTarget.
 	kubeConfig []byte
 	underTest  bool
+	// cluster is the kind cluster of Config. Nil finds out whether it is one.
+	cluster *kind.Cluster
 	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
 	firstResponse time.Duration
 }
@@ -105,7 +107,11 @@ func (r RESTConfig) start(ctx context.Context, options target.StartOptions) (*cl
 	all := r.options
 	all.Config, all.Progress = r.Config, r.Progress
 	all.Endpoints, all.Foreign, all.Patience = options.Endpoints, options.AllowForeign, options.Patience
-	opened, err := connection{Options: all, transport: r.Transport, cluster: LocalKind(ctx, r.Config)}.open(ctx)
+	cluster := r.cluster
+	if cluster == nil {
+		cluster = LocalKind(ctx, r.Config)
+	}
+	opened, err := connection{Options: all, transport: r.Transport, cluster: cluster}.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,6 @@
 //
 // # Not promised
 //
-// The Relay neither reads nor changes the bytes. Encryption and authentication of the connections are up to both ends,
-// and on the channel up to whoever opens it.
+// The Relay neither reads nor changes the bytes. Encryption and authentication of the connections are up to both ends.
+// Whoever opens the channel protects it.
 package relay
