@@ -98,7 +98,7 @@ func TestForeign(t *testing.T) {
 		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "subject"}}, dryRun)
 		return err
 	})
-	byWebhook := `inconclusive refused because of an error of webhook "down.example.com", which this run did not install`
+	byWebhook := `inconclusive refused by webhook "down.example.com", which this run did not install`
 	everything := map[string]string{"a.denied": byWebhook, "a.created": byWebhook, "a.other": byWebhook}
 	t.Run("namespaces", func(t *testing.T) { judge(t, everything) })
 

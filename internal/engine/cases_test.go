@@ -148,7 +148,7 @@ func TestUninstallsWhatFailed(t *testing.T) {
 		all = append(all, scenario.Scenario{Metadata: scenario.Metadata{Name: fmt.Sprintf("a.%d", i)}, Spec: scenario.Spec{Level: framework.Must, Given: given, Exclusive: i == 3}})
 	}
 	on := &halfTarget{}
-	r, err := Run(t.Context(), Options{Provider: &halfProvider{target: on}, Scenarios: all, Isolate: true})
+	r, err := Run(t.Context(), Options{Provider: &halfProvider{target: on}, Scenarios: all, Parallel: 1})
 	if err != nil || r.Summary.Error != 2 || r.Summary.Pass != 2 {
 		t.Fatalf("%s, %v", r.Summary, err)
 	}

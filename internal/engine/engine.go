@@ -40,15 +40,13 @@ type Options struct {
 	Scenarios []scenario.Scenario
 	// Provider starts the targets.
 	Provider target.Provider
-	// Parallel is the number of scenarios that act at the same time, and of scenarios that
-	// mostly wait at the same time. 0 means DefaultParallel.
+	// Parallel is the number of scenarios that act at the same time, besides those that mostly wait. 0 means
+	// DefaultParallel. With 1, one scenario runs at a time, as on an API server without other clients on which webhooks
+	// decide about more than they select.
 	Parallel int
 	// Patience limits the wait of a step for something that the API server does in its own
 	// time. 0 means DefaultPatience.
 	Patience time.Duration
-	// Isolate runs one scenario at a time. It is chosen by itself on an API server without other clients on which
-	// webhooks decide about more than they select.
-	Isolate bool
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
 	// Service. See CheckEndpoints.
 	Endpoints map[string]framework.Endpoint

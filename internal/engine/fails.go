@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -53,7 +54,9 @@ func (r *run) notStarted(g group, err error) bool {
 		return false
 	}
 	outcome := report.Outcome{Verdict: framework.Errored, Reason: "the API server did not start with the flags, feature gates and files of this scenario: " + err.Error()}
-	if found := unknown.FindStringSubmatch(strings.ReplaceAll(ended.Log, `\"`, `"`)); found != nil {
+	set, _ := json.Marshal(g.profile) // it was decoded from a file
+	found := unknown.FindStringSubmatch(strings.ReplaceAll(ended.Log, `\"`, `"`))
+	if found != nil && strings.Contains(string(set), found[1]+found[2]+found[3]) {
 		outcome = report.Outcome{Verdict: framework.Unsupported, Reason: fmt.Sprintf("the API server does not know something that the server of this scenario sets: %s", found[0])}
 	}
 	r.finishAll(g.scenarios, outcome)
@@ -62,7 +65,7 @@ func (r *run) notStarted(g group, err error) bool {
 
 // unknown matches what an API server prints before it ends because it does not know a feature gate, a flag or an admission
 // plugin (k8s.io/component-base/featuregate, github.com/spf13/pflag, k8s.io/kubernetes/pkg/kubeapiserver/options).
-var unknown = regexp.MustCompile(`unrecognized feature gate: \S+|unknown flag: --\S+|admission-plugins plugin "[^"]+" is unknown`)
+var unknown = regexp.MustCompile(`unrecognized feature gate: (\w+)|unknown flag: --([\w-]+)|admission-plugins plugin "([^"]+)" is unknown`)
 
 // failAll notes that the scenarios of a group failed.
 func (r *run) failAll(g group, m report.Mismatch) {

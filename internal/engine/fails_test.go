@@ -81,9 +81,9 @@ func TestServerDoesNotStart(t *testing.T) {
 		want   framework.Verdict
 		reason string
 	}{
-		"unknown gate":    {`E1126 err="failed: unrecognized feature gate: Gone"`, framework.Unsupported, "feature gate Gone"},
-		"unknown flag":    {"Error: unknown flag: --gone\n", framework.Unsupported, "flag --gone"},
-		"unknown plugin":  {`err="[enable-admission-plugins plugin \"GonePlugin\" is unknown]"`, framework.Unsupported, "admission plugin GonePlugin"},
+		"unknown gate":    {`E1126 err="failed: unrecognized feature gate: Gone"`, framework.Unsupported, "feature gate: Gone"},
+		"unknown flag":    {"Error: unknown flag: --gone\n", framework.Unsupported, "flag: --gone"},
+		"unknown plugin":  {`err="[enable-admission-plugins plugin \"GonePlugin\" is unknown]"`, framework.Unsupported, `"GonePlugin" is unknown`},
 		"another gate":    {"unrecognized feature gate: GoneToo", framework.Errored, "did not start"},
 		"another flag":    {"unknown flag: --gone-too", framework.Errored, "did not start"},
 		"another failure": {"the port is in use", framework.Errored, "it ended"},

@@ -78,7 +78,7 @@ func TestInstallFails(t *testing.T) {
 		inFile bool
 	}{
 		"misspelt field": {strict, `policy.yaml:6:3: ValidatingAdmissionPolicy a: unknown field "spec.failurePolcy"; expected a field of the API server's admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy; did you mean "failurePolicy"?`, true},
-		"misspelt rule":  {nil, `policy.yaml:5:87: ValidatingAdmissionPolicy a: spec.matchConstraints.resourceRules[0].resources[0]: the rule matches nothing that the API server serves, because of "configmap" in resources; expected one of ["configmaps"]; did you mean "configmaps"?`, true},
+		"misspelt rule":  {nil, `policy.yaml:5:87: ValidatingAdmissionPolicy a: spec.matchConstraints.resourceRules[0].resources[0]: the rule matches nothing that the API server serves, because of "configmap" in resources; did you mean "configmaps"?`, true},
 		"other":          {errors.New("cannot be narrowed"), "policy.yaml:2:1: cannot be narrowed", true},
 		"no rights":      {&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: "forbidden"}}, "policy.yaml:2: ValidatingAdmissionPolicy a: forbidden", false},
 		"no response":    {framework.ErrNoResponse, "no response", false},

@@ -18,7 +18,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -28,28 +27,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
-
-// labelling is a scenario for a webhook under test that adds a label, and what surrounds its spec.
-const labelling = `apiVersion: admissiontest.dev/v1alpha1
-kind: Scenario
-metadata: {name: mine.NAME}
-spec:
-  level: MUST
-  requirement: A requirement.
-  given:
-    - apiVersion: admissionregistration.k8s.io/v1
-      kind: MutatingWebhookConfiguration
-      metadata: {name: guard}
-      webhooks:
-        - name: guard.example.com
-          timeoutSeconds: 3
-          failurePolicy: POLICY
-          clientConfig: {service: {namespace: guard-system, name: guard, path: /mutate}}
-          rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
-`
 
 // honest adds a label.
 func honest(w http.ResponseWriter, r *http.Request) {
@@ -86,31 +65,6 @@ func certificate(t *testing.T) (tls.Certificate, []byte) {
 		t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-// guardedBy runs the scenarios, which are parts of labelling by name, with a webhook.
-func guardedBy(t *testing.T, handler http.HandlerFunc, served tls.Certificate, bundle []byte, parts map[string]string) (map[string]report.Outcome, error) {
-	t.Helper()
-	files := fstest.MapFS{}
-	for name, part := range parts {
-		policy := "Fail"
-		if strings.HasPrefix(name, "ignore") {
-			policy = "Ignore"
-		}
-		files[name+".yaml"] = &fstest.MapFile{Data: []byte(strings.NewReplacer("NAME", name, "POLICY", policy).Replace(labelling) + part)}
-	}
-	scenarios, err := scenario.Load(scenario.LoadOptions{FS: files})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := engine.Run(t.Context(), engine.Options{
-		Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{}), Endpoints: serveGuard(t, handler, served, bundle),
-	})
-	outcomes := map[string]report.Outcome{}
-	for _, one := range got.Outcomes {
-		outcomes[strings.TrimPrefix(one.Name, "mine.")] = one
-	}
-	return outcomes, err
 }
 
 // serveGuard serves the webhook under test until the test ends, and returns its endpoint.
@@ -156,63 +110,6 @@ webhooks:
 // create is a step that creates a ConfigMap.
 func create(name, then string) string {
 	return "    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}\n      then: " + then + "\n"
-}
-
-// The calls of a webhook under test are seen, and Faults can be put in front of it.
-func TestProxiedWebhook(t *testing.T) {
-	served, bundle := certificate(t)
-	const when = "  when:\n"
-	hooks := func(script string) string { return "  hooks: {guard.example.com: " + script + "}\n" + when }
-	failed := `failed calling webhook "guard.example.com"`
-	outcomes, err := guardedBy(t, honest, served, bundle, map[string]string{
-		"seen": when + create("good", `
-        object: {metadata: {labels: {by: guard}}}
-        calls:
-          - webhook: guard.example.com
-            phase: mutating
-            path: /mutate
-            query: {timeout: 3s}
-            request: {object: {metadata: {name: good}}}
-            response: {allowed: true, patch: [{op: add, path: /metadata/labels, value: {by: guard}}]}
-            code: 200
-            latencyMillis: {$number: {atMost: 60000}}
-            requestBytes: {$number: {atLeast: 100}}
-            responseBytes: {$number: {atLeast: 100, atMost: 1000}}`) +
-			create("bad", `{code: 400, message: it is bad, calls: [{webhook: guard.example.com, response: {allowed: false, status: {message: it is bad}, patch: {$absent: true}}}]}`),
-		"not-called": when + "    - create: {apiVersion: v1, kind: Secret, metadata: {name: a}}\n      then: {calls: []}\n",
-		"wrong":      when + create("good", `{calls: [{webhook: guard.example.com, response: {patch: []}}]}`),
-		"large":      when + create("good", `{calls: [{webhook: guard.example.com, responseBytes: {$number: {atMost: 10}}}]}`),
-		"quick":      hooks(`{delay: 60ms}`) + create("good", `{calls: [{webhook: guard.example.com, latencyMillis: {$number: {atMost: 50}}}]}`),
-		"reset":      hooks(`{fault: reset}`) + create("good", `{code: 500, message: [`+failed+`], calls: [{webhook: guard.example.com, code: {$absent: true}}]}`),
-		"500":        hooks(`{fault: http-500}`) + create("good", `{code: 500, message: [`+failed+`], calls: [{webhook: guard.example.com, code: 500, response: {allowed: true}}]}`),
-		"refused":    hooks(`{fault: refused}`) + create("good", `{code: 500, message: [connection refused], calls: []}`),
-		"expired":    hooks(`{fault: tls-expired}`) + create("good", `{code: 500, message: [certificate has expired], calls: []}`),
-		"ignore-it":  hooks(`{http: {code: 503}}`) + create("bad", `{code: 201, object: {metadata: {labels: {$absent: true}}}, calls: [{webhook: guard.example.com, code: 503, response: {allowed: false}}]}`),
-		"ends":       hooks(`{fault: slow}`) + "    - script: {guard.example.com: {}}\n" + create("good", `{object: {metadata: {labels: {by: guard}}}}`),
-		"timeout":    hooks(`{fault: slow}`) + create("good", `{code: 500, message: [`+failed+`, context deadline exceeded]}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, outcome := range outcomes {
-		want, path := framework.Pass, ""
-		switch name {
-		case "wrong":
-			want, path = framework.Fail, "calls[0].response.patch"
-		case "large":
-			want, path = framework.Fail, "calls[0].responseBytes"
-		case "quick":
-			want, path = framework.Fail, "calls[0].latencyMillis"
-		}
-		if outcome.Verdict != want || path != "" && outcome.Evidence.Mismatches[0].Path != path {
-			t.Errorf("%s: got %s %s %+v, want %s %s", name, outcome.Verdict, outcome.Reason, outcome.Evidence, want, path)
-		}
-	}
-	line := regexp.MustCompile(`^CREATE \$\(namespace\)/good: allowed, patch \(1 operation\) after \S+; patch: add /metadata/labels; \d+ bytes received, \d+ sent$`)
-	timeline := outcomes["wrong"].Evidence.Timeline
-	if len(timeline) == 0 || !timeline[0].Divergent || !timeline[0].Observed || !line.MatchString(timeline[0].Summary) {
-		t.Errorf("timeline: %+v, want a divergent line like %s", timeline, line)
-	}
 }
 
 // guardConfiguration is a configuration of the webhook under test with a clientConfig, in one line.

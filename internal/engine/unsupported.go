@@ -143,17 +143,6 @@ func (p plugins) missing(s scenario.Scenario) string {
 	return ""
 }
 
-// judge returns an inconclusive outcome for a failure that can have the cause that a plugin
-// is off.
-func (p plugins) judge(s scenario.Scenario, outcome report.Outcome) report.Outcome {
-	if name := p.notSeen(s); name != "" && outcome.Verdict == framework.Fail {
-		outcome.Verdict = framework.Inconclusive
-		outcome.Cause = fmt.Sprintf("it is not known which admission plugins are enabled: %v", p.unknown)
-		outcome.Reason = fmt.Sprintf("admission plugin %s is possibly not enabled: %v; %s", name, p.unknown, outcome.Reason)
-	}
-	return outcome
-}
-
 // notSeen returns the first plugin of a scenario that is not known to be enabled, or "".
 func (p plugins) notSeen(s scenario.Scenario) string {
 	for _, name := range neededPlugins(s) {
@@ -168,13 +157,13 @@ func (p plugins) notSeen(s scenario.Scenario) string {
 func (r *groupRun) isolate() (bool, error) {
 	ask := r.target.Optional().Lacks
 	if ask == nil {
-		return r.options.Isolate, nil
+		return r.options.Parallel == 1, nil
 	}
 	why, touches := ask()[target.Narrowing]
 	if touches && r.target.Optional().Confined != nil {
 		return false, fmt.Errorf("run scenarios on an API server with other clients: their requests would be touched: %s; use an API server that is only for tests, such as one of \"admissiontest serve\"", why)
 	}
-	return r.options.Isolate || touches, nil
+	return r.options.Parallel == 1 || touches, nil
 }
 
 // lacking returns why the target cannot run a case because of what the API server is known to lack, or "".
@@ -217,14 +206,22 @@ func featuresOf(s scenario.Scenario, sent []framework.Request) []target.Feature 
 	return slices.Compact(needs)
 }
 
-// gateUnknown returns an inconclusive outcome for a failure that can have the cause that a feature gate is off, if it is
-// not known which are on.
-func (r *groupRun) gateUnknown(s scenario.Scenario, outcome report.Outcome) report.Outcome {
-	gate := s.Spec.FeatureGate
-	if outcome.Verdict == framework.Fail && gate != "" && r.target.Info().FeatureGates == nil {
-		outcome.Verdict = framework.Inconclusive
+// perhapsOff returns an inconclusive outcome for a failure that can have the cause that a plugin or a feature gate is off, if
+// it is not known which are on.
+func (r *groupRun) perhapsOff(s scenario.Scenario, outcome report.Outcome) report.Outcome {
+	plugin, gate := r.plugins.notSeen(s), s.Spec.FeatureGate
+	switch {
+	case outcome.Verdict != framework.Fail:
+		return outcome
+	case plugin != "":
+		outcome.Cause = fmt.Sprintf("it is not known which admission plugins are enabled: %v", r.plugins.unknown)
+		outcome.Reason = fmt.Sprintf("admission plugin %s is possibly not enabled: %v; %s", plugin, r.plugins.unknown, outcome.Reason)
+	case gate != "" && r.target.Info().FeatureGates == nil:
 		outcome.Cause = "it is not known which feature gates are on: the API server shows no metrics"
 		outcome.Reason = fmt.Sprintf("feature gate %s is possibly off: the API server shows no metrics; %s", gate, outcome.Reason)
+	default:
+		return outcome
 	}
+	outcome.Verdict = framework.Inconclusive
 	return outcome
 }

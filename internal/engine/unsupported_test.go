@@ -8,6 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // A gate that the server no longer lists counts as on.
@@ -118,10 +119,11 @@ func TestNeededPlugins(t *testing.T) {
 			if one.unsupported {
 				return
 			}
-			if got := one.known.judge(s, report.Outcome{Verdict: framework.Fail}); got.Verdict != one.onFailure {
+			r := &groupRun{plugins: one.known, target: targettest.Target{}}
+			if got := r.perhapsOff(s, report.Outcome{Verdict: framework.Fail}); got.Verdict != one.onFailure {
 				t.Errorf("got %s %q for a failure; want %s", got.Verdict, got.Reason, one.onFailure)
 			}
-			if got := one.known.judge(s, report.Outcome{Verdict: framework.Pass}); got.Verdict != framework.Pass {
+			if got := r.perhapsOff(s, report.Outcome{Verdict: framework.Pass}); got.Verdict != framework.Pass {
 				t.Errorf("got %s for a pass; want it to stay", got.Verdict)
 			}
 		})

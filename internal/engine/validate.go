@@ -136,8 +136,7 @@ func (r *groupRun) whileRuns(ctx context.Context, do func(context.Context) error
 // inconclusive. What a pause of this process did is inconclusive at once. If the API server closes the connection both
 // times, and answers other requests, that is the outcome: it panics, for instance. Failure is that of a step, or nil.
 func (r *groupRun) again(c *execution.Case, cause string, failure *execution.Failure) {
-	name := c.Scenario.Metadata.Name
-	outcome := report.Outcome{Verdict: framework.Inconclusive, Reason: cause}
+	name, outcome := c.Scenario.Metadata.Name, report.Outcome{}
 	r.mu.Lock()
 	dropped, before := failure != nil && expect.Dropped(failure.Err), r.drops[name]
 	r.drops[name] = dropped
@@ -146,14 +145,20 @@ func (r *groupRun) again(c *execution.Case, cause string, failure *execution.Fai
 		r.toRepeat[name] = cause
 	}
 	r.mu.Unlock()
-	switch {
-	case first:
+	if first {
 		return
-	case cause != paused && dropped && before:
+	}
+	if failure != nil {
 		outcome = c.Outcome(failure)
+	}
+	said := outcome.Reason
+	outcome.Verdict, outcome.Reason = framework.Inconclusive, cause
+	switch {
+	case cause == paused:
+	case dropped && before:
 		outcome.Verdict, outcome.Cause = framework.Fail, "the API server closes the connection without a response"
-		outcome.Reason = fmt.Sprintf("%s: twice, and it answered other requests meanwhile: %s", outcome.Cause, outcome.Reason)
-	case cause != paused:
+		outcome.Reason = fmt.Sprintf("%s: twice, and it answered other requests meanwhile: %s", outcome.Cause, said)
+	default:
 		outcome.Reason += ": after a repetition"
 	}
 	r.finish(c.Scenario, outcome)

@@ -346,7 +346,7 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 		return
 	}
 	outcome.DurationSeconds = time.Since(since.time).Seconds()
-	w.finish(c.Scenario, w.gateUnknown(c.Scenario, w.plugins.judge(c.Scenario, outcome)))
+	w.finish(c.Scenario, w.perhapsOff(c.Scenario, outcome))
 }
 
 // uninstall removes what the scenarios installed to decide about requests. After a scenario that runs alone, it waits until
@@ -362,7 +362,11 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Setup) erro
 	})
 	alone := len(ready) > 0 && ready[0].Open()
 	if err == nil && alone {
-		err = r.waitUntilRemoved(ctx, append(given(ready), ready[0].Own()...))
+		of := given(ready)
+		for _, manifest := range ready[0].Own() { // also what was not installed, but written
+			of = append(of, map[string]any{"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]})
+		}
+		err = r.waitUntilRemoved(ctx, of)
 	}
 	for _, s := range ready {
 		if err == nil {

@@ -96,8 +96,12 @@ func (c *Case) positions() *strings.Replacer {
 				return // the scenario is not from a file
 			}
 			position := fmt.Sprintf(" (%s:%d:%d)", problem.File, problem.Line, problem.Column)
-			line := strings.ReplaceAll(strings.TrimSpace(expression), "\n", " ")
-			says := []string{"xpression '" + expression + "'", "xpression '" + line + "'", "failed expression: " + line, "is false: " + line}
+			var says []string
+			for _, text := range []string{expression, strings.TrimSpace(expression)} {
+				for _, text := range []string{text, strings.ReplaceAll(text, "\n", " ")} {
+					says = append(says, "xpression '"+text+"'", "failed expression: "+text, "is false: "+text)
+				}
+			}
 			if variable != "" {
 				says = []string{fmt.Sprintf("composited variable %q fails to evaluate", variable)}
 			}

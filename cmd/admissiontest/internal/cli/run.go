@@ -254,7 +254,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (err er
 	if err := f.program.Check(selected, f.run.Skip); err != nil {
 		return err
 	}
-	f.run.Isolate, f.run.Rerun = f.run.Parallel == 1, f.rerun
+	f.run.Rerun = f.rerun
 	f.run.Scenarios, f.about.Shard, err = chooseShard(f.shard, selected)
 	return err
 }
