@@ -66,14 +66,6 @@ func TestGivenFiles(t *testing.T) {
 	}
 }
 
-func TestGivenFilesStayInTheFileSystem(t *testing.T) {
-	_, err := Load(LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(strings.Replace(withGivenFiles, "FILE", "../config/webhook.yaml", 1))}}})
-	want := `one.yaml:8:16: spec.givenFiles[0] "../config/webhook.yaml": the path is outside of the tree of the scenario; expected a file of Kubernetes manifests; ` + outsideHint
-	if err == nil || err.Error() != want {
-		t.Errorf("got\n%v\nwant\n%s", err, want)
-	}
-}
-
 const secretText = "hunter2-0644"
 
 // secretFile returns a file outside of a tree, which is not a manifest.

@@ -118,25 +118,6 @@ func TestManyDocuments(t *testing.T) {
 	}
 }
 
-// A tree with very many other files takes little processor time.
-func TestManyOtherFiles(t *testing.T) {
-	dir := t.TempDir()
-	for i := range 20_000 {
-		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.txt", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = file.Close()
-	}
-	began := processorTime(t)
-	if got, err := Load(LoadOptions{}, dir); err != nil || len(got) > 0 {
-		t.Errorf("got %d scenarios, %v", len(got), err)
-	}
-	if took := processorTime(t) - began; took > 2*time.Second {
-		t.Errorf("it took %s", took)
-	}
-}
-
 // processorTime returns how long this process has used processors.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()

@@ -180,18 +180,6 @@ func TestPathsRefusesWhatIsNoScenarioFile(t *testing.T) {
 	}
 }
 
-func TestLoadNamesBothPlacesOfADuplicate(t *testing.T) {
-	fsys := fstest.MapFS{
-		"a/one.yaml": {Data: []byte(named("a.one"))},
-		"b/two.yaml": {Data: []byte("\n" + named("a.one"))},
-	}
-	_, err := Load(LoadOptions{FS: fsys})
-	want := `b/two.yaml:4:18: another scenario has the name "a.one"; expected a unique name; the other is at a/one.yaml:3:18: rename one`
-	if err == nil || err.Error() != want {
-		t.Errorf("got\n%v\nwant\n%s", err, want)
-	}
-}
-
 func TestErrorsOfOneFileAreBounded(t *testing.T) {
 	var content strings.Builder
 	for i := range 5 * document.MaxProblems {

@@ -19,19 +19,22 @@ spec:
     - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
 `
 
-func TestObservesPlugins(t *testing.T) {
+func TestUses(t *testing.T) {
+	const server = "  server: {files: {a: b}}\n"
 	for name, test := range map[string]struct {
-		spec string
-		want bool
+		spec           string
+		plugins, files bool
 	}{
-		"no expectation": {"", false},
-		"calls":          {"      then: {calls: []}\n", false},
-		"plugins":        {"      then: {plugins: [A]}\n", true},
-		"none":           {"      then: {plugins: []}\n", true},
-		"in parallel":    {"    - parallel: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: {exclude: [A]}}}]\n", true},
-		"meanwhile":      {"  hooks: {a.example.com: {meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}}\n" + configuration, true},
-		"in turn":        {"  hooks: {a.example.com: {replies: [{meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}]}}\n" + configuration, true},
-		"script":         {"    - script: {a.example.com: {meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}}\n" + configuration, true},
+		"no expectation": {"", false, false},
+		"calls":          {"      then: {calls: []}\n", false, false},
+		"plugins":        {"      then: {plugins: [A]}\n", true, false},
+		"none":           {"      then: {plugins: []}\n", true, false},
+		"in parallel":    {"    - parallel: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: {exclude: [A]}}}, {files: {write: {a: c}}}]\n" + server, true, true},
+		"meanwhile":      {"  hooks: {a.example.com: {meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}, {files: {remove: [a]}}]}}\n" + configuration + server, true, true},
+		"in turn":        {"  hooks: {a.example.com: {replies: [{meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}]}}\n" + configuration, true, false},
+		"script":         {"    - script: {a.example.com: {meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}}\n" + configuration, true, false},
+		"server alone":   {server, false, false},
+		"step":           {"    - files: {remove: [a]}\n" + server, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(valid, "NAME", "plugins.one", 1) + test.spec
@@ -40,33 +43,8 @@ func TestObservesPlugins(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if got := all[0].ObservesPlugins(); got != test.want {
-				t.Errorf("ObservesPlugins is %t, want %t", got, test.want)
-			}
-		})
-	}
-}
-
-func TestChangesFiles(t *testing.T) {
-	server := "  server: {files: {a: b}}\n"
-	for name, test := range map[string]struct {
-		spec string
-		want bool
-	}{
-		"server alone": {server, false},
-		"step":         {"    - files: {remove: [a]}\n" + server, true},
-		"in parallel":  {"    - parallel: [{files: {write: {a: c}}}]\n" + server, true},
-		"meanwhile":    {"  hooks: {a.example.com: {meanwhile: [{files: {remove: [a]}}]}}\n" + configuration + server, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			text := strings.Replace(valid, "NAME", "files.one", 1) + test.spec
-			all, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"files/one.yaml": {Data: []byte(text)}}})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if got := all[0].ChangesFiles(); got != test.want {
-				t.Errorf("ChangesFiles is %t, want %t", got, test.want)
+			if plugins, files := all[0].ObservesPlugins(), all[0].ChangesFiles(); plugins != test.plugins || files != test.files {
+				t.Errorf("ObservesPlugins is %t, want %t; ChangesFiles is %t, want %t", plugins, test.plugins, files, test.files)
 			}
 		})
 	}
