@@ -15,7 +15,6 @@ const (
 	formatText  = "text"
 	formatJSON  = "json"
 	formatJUnit = "junit"
-	formatHTML  = "html"
 )
 
 // outputFlag is the flag -o.

@@ -12,7 +12,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 )
 
 func (a *app) reportMatrixCommand() *cobra.Command {
@@ -69,7 +68,7 @@ func (a *app) reportMatrix(args []string, markdown bool) error {
 	if markdown {
 		return report.NewMatrix(servers).WriteMarkdown(a.Stdout)
 	}
-	return html.WriteMatrix(a.Stdout, report.NewMatrix(servers))
+	return report.NewMatrix(servers).WriteHTML(a.Stdout)
 }
 
 func (a *app) reportBadgeCommand() *cobra.Command {
@@ -135,21 +134,6 @@ func (a *app) reportVerify(input report.Input) error {
 	}
 	_, err = io.WriteString(a.Stdout, "the report is right: its outcomes are of the catalogue, and its claims follow from them\n")
 	return err
-}
-
-func (a *app) reportKnownFailingCommand() *cobra.Command {
-	return a.ofReport(&cobra.Command{
-		Use:   "known-failing DIR|FILE",
-		Short: "Print a file for run --known-failing",
-		Long: `Print the scenarios of a report that failed, with their reasons, as a file for
-run --known-failing. Replace each reason by the issue in which the failure is tracked.`,
-		Example: "  admissiontest report known-failing out > known-failing.yaml",
-	}, a.reportKnownFailing)
-}
-
-// reportKnownFailing implements the command report known-failing.
-func (a *app) reportKnownFailing(input report.Input) error {
-	return input.Report.WriteKnownFailing(a.Stdout)
 }
 
 // wholeCatalogue returns the scenarios of this version.

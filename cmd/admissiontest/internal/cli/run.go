@@ -21,9 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/policymutants"
 	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // runFlags are the flags of the command run, and the run that they describe.
@@ -192,9 +190,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if _, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, a.plan(f, args, nil) }); err != nil {
 		return err
 	}
-	return a.execute(ctx, f, func() (display, target.Provider) {
-		return f.targets(a, newDisplay(a.Stderr, len(scenario.Cases(f.run.Scenarios)), a.terminal(a.Stderr)))
-	})
+	return a.execute(ctx, f)
 }
 
 // claimed sets the profile of --profile, and returns the arguments that select its scenarios.
@@ -276,22 +272,30 @@ func (a *app) project(paths []string) (*shipped.Project, error) {
 	return project, nil
 }
 
-// execute carries out what plan planned. The function show begins to show the progress, and returns the
-// display and the provider of the targets.
-func (a *app) execute(ctx context.Context, f *runFlags, show func() (display, target.Provider)) error {
+// execute carries out what plan planned.
+func (a *app) execute(ctx context.Context, f *runFlags) error {
 	closeLog, err := f.openReport(ctx)
 	if err != nil {
 		return err
 	}
-	shown, targets := show()
 	options := f.run
 	running, end := context.WithCancelCause(ctx)
 	began := time.Now()
 	makeRoom(len(f.selection.loaded))
 	defer end(nil)
+	var failed atomic.Bool
+	shown := newProgress(a.Stderr, len(scenario.Cases(f.run.Scenarios)), func(outcome report.Outcome) {
+		if notGood(outcome) {
+			failed.Store(true)
+		}
+		if f.failFast && f.failsAlone(outcome) {
+			end(engine.ErrFailFast)
+		}
+	})
 	options.Progress = shown
-	if f.failFast {
-		options.Progress = failFast{Progress: shown, flags: f, end: end}
+	targets := a.provider
+	if targets == nil {
+		targets = f.target.provider(shown.Line, f.logs(), failed.Load)
 	}
 	f.program.Progress = shown.Line
 	options.Provider = f.program.Provider(targets, end, len(options.Install.Objects()) > 0)
@@ -303,7 +307,6 @@ func (a *app) execute(ctx context.Context, f *runFlags, show func() (display, ta
 		options.Progress.Stage("running the cases with changed policies")
 		result.Mutants, runErr = policymutants.Mutate(running, options, policymutants.MutateOptions{Most: f.mutants, Seed: 1, Before: result})
 	}
-	shown.Close()
 	result.Timing.Total = time.Since(began).Seconds()
 	result.Implementation, result.FailOnUnsupported, result.Strict = f.about.Implementation, f.about.FailOnUnsupported, f.about.Strict
 	result.Environment, result.Shard = thisEnvironment(began), f.about.Shard
@@ -337,33 +340,18 @@ func (f *runFlags) checkMutants(args []string) error {
 	return nil
 }
 
-// failFast is a progress that ends the run when a scenario fails it.
-type failFast struct {
-	engine.Progress
-	flags *runFlags
-	end   context.CancelCauseFunc
+// failsAlone reports whether the exit code for an outcome alone is exitFail.
+func (f *runFlags) failsAlone(outcome report.Outcome) bool {
+	alone := report.Report{Outcomes: []report.Outcome{outcome}, FailOnUnsupported: f.about.FailOnUnsupported}
+	return alone.ExitCode(f.about.Strict) == exitFail
 }
 
-// Done ends the run if the exit code for this outcome alone is exitFail.
-func (f failFast) Done(outcome report.Outcome) {
-	f.Progress.Done(outcome)
-	alone := report.Report{Outcomes: []report.Outcome{outcome}, FailOnUnsupported: f.flags.about.FailOnUnsupported}
-	if alone.ExitCode(f.flags.about.Strict) == exitFail {
-		f.end(engine.ErrFailFast)
+// logs returns the folder for the logs of a kind cluster, or "".
+func (f *runFlags) logs() string {
+	if f.reportDir == "" {
+		return ""
 	}
-}
-
-// targets returns the provider of the targets, and the progress of a run on it.
-func (f *runFlags) targets(a *app, shown display) (display, target.Provider) {
-	if a.provider != nil {
-		return shown, a.provider
-	}
-	watched := &watch{display: shown}
-	logs := ""
-	if f.reportDir != "" {
-		logs = filepath.Join(f.reportDir, "kind-logs")
-	}
-	return watched, f.target.provider(watched.Line, logs, watched.failed.Load)
+	return filepath.Join(f.reportDir, "kind-logs")
 }
 
 // openReport makes the folder of the report, and opens the log of the program in it. It also tries to write to the ConfigMap of
@@ -382,21 +370,6 @@ func (f *runFlags) openReport(ctx context.Context) (closeLog func() error, err e
 func thisEnvironment(began time.Time) *report.Environment {
 	this := thisVersion()
 	return &report.Environment{Admissiontest: this.Version, Platform: this.Platform, Started: began.UTC().Format(time.RFC3339)}
-}
-
-// watch is a progress that records whether any outcome was a failure, an error or inconclusive.
-type watch struct {
-	display
-	failed atomic.Bool
-}
-
-// Done records a failure, an error or an inconclusive outcome.
-func (w *watch) Done(outcome report.Outcome) {
-	switch outcome.Verdict {
-	case framework.Fail, framework.Errored, framework.Inconclusive:
-		w.failed.Store(true)
-	}
-	w.display.Done(outcome)
 }
 
 // reasons reads --skip, --known-failing and --implementation.
@@ -436,7 +409,7 @@ const saveLimit = 15 * time.Second
 func (a *app) finish(ctx context.Context, f *runFlags, result report.Report, runErr error) error {
 	var errs []error
 	if f.reportDir != "" {
-		errs = append(errs, report.SaveDir(f.reportDir, result), html.Save(f.reportDir, result))
+		errs = append(errs, report.SaveDir(f.reportDir, result))
 	}
 	if f.saveToCluster != nil && runErr == nil { // otherwise a Job runs it again, and what merges the reports must not see this one
 		limited, cancel := context.WithTimeout(ctx, saveLimit)
@@ -446,15 +419,13 @@ func (a *app) finish(ctx context.Context, f *runFlags, result report.Report, run
 	switch {
 	case f.asJSON:
 		errs = append(errs, report.WriteJSON(a.Stdout, result))
-	case f.watch:
-		errs = append(errs, report.WriteTotals(a.Stdout, result, report.ConsoleOptions{Color: a.color(a.Stdout), Strict: f.about.Strict}))
 	case result.Target.Kind != "" || runErr == nil: // without a target there is no report
 		errs = append(errs, report.WriteConsole(a.Stdout, result, report.ConsoleOptions{
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.about.Strict,
 		}))
 	}
 	if a.env("GITHUB_ACTIONS") == "true" {
-		if err := a.github(result); err != nil {
+		if err := a.summarize(result); err != nil {
 			a.note(err.Error())
 		}
 	}

@@ -196,7 +196,7 @@ func TestEnvironment(t *testing.T) {
 	if a.env("TERM") != "b" || a.env("HOME") != "" {
 		t.Errorf("TERM = %q, HOME = %q", a.env("TERM"), a.env("HOME"))
 	}
-	if a.terminal(&strings.Builder{}) {
-		t.Error("terminal = true for a Builder")
+	if a.color(&strings.Builder{}) {
+		t.Error("color = true for a Builder")
 	}
 }
