@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -24,11 +22,6 @@ type Kind struct {
 	Use string
 	// Transport is how the API server reaches the Hooks. The zero value tries what works.
 	Transport Transport
-	// Logs is a directory for the logs of the nodes. They are exported when the target is
-	// closed and Failed returns true. Empty exports none.
-	Logs string
-	// Failed reports whether anything failed. Nil means no.
-	Failed func() bool
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 }
@@ -55,7 +48,6 @@ func (k Kind) Start(ctx context.Context, options target.StartOptions) (target.Ta
 	}
 	started, err := k.start(ctx, found, options)
 	if err != nil {
-		k.exportLogs(context.WithoutCancel(ctx), found)
 		return nil, errors.Join(fmt.Errorf("use kind cluster %s: %w", found.Name(), err), k.end(context.WithoutCancel(ctx), found))
 	}
 	return &kindTarget{clusterTarget: started, provider: k, cluster: found}, nil
@@ -86,24 +78,8 @@ func (k Kind) cluster(ctx context.Context) (*kind.Cluster, error) {
 		return kind.Use(ctx, k.Use)
 	}
 	options := k.Cluster
-	options.Progress, options.Logs = k.Progress, k.Logs
+	options.Progress = k.Progress
 	return kind.Create(ctx, options)
-}
-
-// logsLimit limits the export of logs.
-const logsLimit = time.Minute
-
-// exportLogs writes the logs of the nodes, if Logs is set. Missing logs are not an error.
-func (k Kind) exportLogs(ctx context.Context, found *kind.Cluster) {
-	if k.Logs == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, logsLimit)
-	defer cancel()
-	k.Progress("exporting logs of kind cluster " + found.Name() + " to " + k.Logs)
-	if err := found.ExportLogs(ctx, k.Logs); err != nil {
-		k.Progress("some logs are missing: " + report.FirstLine(err.Error()))
-	}
 }
 
 // end deletes the cluster, unless it existed before.
@@ -124,9 +100,5 @@ type kindTarget struct {
 
 // Close closes the target, and deletes the cluster unless it existed before.
 func (t *kindTarget) Close(ctx context.Context) error {
-	err := t.clusterTarget.Close(ctx)
-	if t.provider.Failed != nil && t.provider.Failed() || err != nil {
-		t.provider.exportLogs(ctx, t.cluster)
-	}
-	return errors.Join(err, t.provider.end(ctx, t.cluster))
+	return errors.Join(t.clusterTarget.Close(ctx), t.provider.end(ctx, t.cluster))
 }

@@ -205,28 +205,9 @@ func (o shownOutcome) ShowReason() bool {
 	return o.Reason != "" && (o.Evidence == nil || len(o.Evidence.Mismatches) == 0)
 }
 
-// call is a call of the diagram, or several plugins in a row that did nothing.
-type call struct {
-	TimelineEntry
-	Folded []TimelineEntry
-}
-
-// Calls returns the entries of the timeline that are calls.
-func (o shownOutcome) Calls() []call {
-	var all []call
-	for _, entry := range o.entries(false) {
-		fold := entry.Idle && !entry.Divergent
-		if last := len(all) - 1; fold && last >= 0 && len(all[last].Folded) > 0 && all[last].Phase == entry.Phase && all[last].Round == entry.Round {
-			all[last].Folded = append(all[last].Folded, entry)
-			continue
-		}
-		one := call{TimelineEntry: entry}
-		if fold {
-			one.Folded = []TimelineEntry{entry}
-		}
-		all = append(all, one)
-	}
-	return all
+// Calls returns the entries of the timeline that are calls, without those of plugins that did nothing.
+func (o shownOutcome) Calls() []TimelineEntry {
+	return slices.DeleteFunc(o.entries(false), func(e TimelineEntry) bool { return e.Idle && !e.Divergent })
 }
 
 // Annotations returns the entries of the timeline that are annotations of the audit event.

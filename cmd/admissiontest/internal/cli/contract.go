@@ -83,7 +83,6 @@ The exit codes are the same as for run.`,
 	set.BoolVarP(&o.verbose, "verbose", "v", false, "print every outcome in full")
 	o.output.add(command, formatText, formatJSON, formatJUnit)
 	set.StringVar(&o.reportDir, "report-dir", "", "folder for report.json, junit.xml and report.html")
-	completeWith(command, "kind", string(webhook.Mutating), string(webhook.Validating))
 	return command
 }
 

@@ -61,8 +61,6 @@ Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a b
 	set.StringVar(&o.baseline, "baseline", "", "file of findings that are accepted: only others count")
 	set.StringVar(&o.writeBaseline, "write-baseline", "", "write the findings to this file, for --baseline")
 	set.BoolVar(&o.dial, "dial", false, "also send a dry run through each webhook of the cluster, which shows why it cannot be reached")
-	completeWith(command, "output", "text", "json", "sarif")
-	completeWith(command, "fail-on", "error", "warning", "note", "none")
 	return command
 }
 

@@ -113,7 +113,7 @@ func (d *draft) fill(ctx context.Context) (err error) {
 	}
 	f := &d.flags.run
 	f.program.Progress = func(string) {}
-	on, err := f.program.Provider(f.target.provider(f.program.Progress, "", nil), end, false).Start(running, target.StartOptions{Endpoints: endpoints})
+	on, err := f.program.Provider(f.target.provider(f.program.Progress), end, false).Start(running, target.StartOptions{Endpoints: endpoints})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,6 @@ func TestOnly(t *testing.T) {
 		{"list own --only mine.*,owner.bad-one", "mine.fine mine.other owner.bad-one"},
 		{"list own --only mine.fine --only owner.good-one", "mine.fine owner.good-one"},
 		{"list own order --only *.fine,order.by-name", "mine.fine order.by-name"},
-		{"list own --only mine.* --level SHOULD", "mine.other"},
 		{"list --only wire", "wire.tls-version"},
 		{"list own --only own", "mine.fine mine.other own.own owner.bad-one owner.good-one"},
 	} {

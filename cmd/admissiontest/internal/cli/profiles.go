@@ -35,7 +35,6 @@ Name the servers with run --implementation project=NAME,version=VERSION.`,
 		},
 	}
 	command.Flags().StringVarP(&output, "output", "o", "html", "what to write: html or markdown")
-	completeWith(command, "output", "html", "markdown")
 	return command
 }
 
@@ -80,7 +79,6 @@ func (a *app) reportBadgeCommand() *cobra.Command {
 		Example: "  admissiontest report badge out --profile webhooks > badge.json",
 	}, func(input report.Input) error { return a.reportBadge(input.Report, name) })
 	command.Flags().StringVar(&name, "profile", "", "the profile: "+strings.Join(engine.ProfileNames(), ", "))
-	completeWith(command, "profile", engine.ProfileNames()...)
 	return command
 }
 

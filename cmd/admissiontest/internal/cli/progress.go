@@ -55,7 +55,8 @@ func (p *progress) Done(outcome report.Outcome) {
 	defer p.mu.Unlock()
 	before := p.tenth()
 	p.done++
-	if notGood(outcome) && !outcome.NotReached {
+	good := outcome.Verdict == framework.Pass || outcome.Verdict == framework.Unsupported || outcome.Verdict == framework.Skipped
+	if !good && !outcome.NotReached {
 		p.failed++
 		key, _ := outcome.SameCause()
 		if key == "" || !p.printed[key] {
@@ -66,15 +67,6 @@ func (p *progress) Done(outcome report.Outcome) {
 	if p.tenth() > before && !outcome.NotReached {
 		p.line(fmt.Sprintf("%d of %d done, %d failed or not judged", p.done, p.total, p.failed))
 	}
-}
-
-// notGood reports whether an outcome is a failure, an error or inconclusive.
-func notGood(outcome report.Outcome) bool {
-	switch outcome.Verdict {
-	case framework.Pass, framework.Unsupported, framework.Skipped:
-		return false
-	}
-	return true
 }
 
 // few is a number of scenarios. If there are fewer, only the end of a run is reported.

@@ -158,7 +158,6 @@ with the exit code of the whole run.`,
 	configMap.add(command)
 	command.Flags().StringVar(&dir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
-	_ = command.MarkFlagDirname("report")
 	return command
 }
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
@@ -74,7 +72,6 @@ the end. Without --endpoint it is called at ` + programURL + `. In its arguments
   admissiontest run my-scenarios/ --watch            # again on each save
   admissiontest run my-scenarios/ -- ./my-webhook --port 9443 --cert-dir {cert-dir}
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
-		ValidArgsFunction: f.selection.completeNames,
 	}
 	command.RunE = func(command *cobra.Command, args []string) error {
 		a.parsed = true
@@ -83,9 +80,6 @@ the end. Without --endpoint it is called at ` + programURL + `. In its arguments
 		}
 		if err := f.checkMutants(args); err != nil {
 			return err
-		}
-		if f.mutants > 0 && (f.shard != "" || f.watch) {
-			return usagef("--mutants cannot be combined with --shard or --watch: it is about all cases of a PolicyTest")
 		}
 		args, program, err := cutProgram(command, args)
 		if f.program.Command = program; err != nil {
@@ -162,7 +156,6 @@ func groupFlags(command *cobra.Command) {
 func (f *runFlags) addOwn(command *cobra.Command) {
 	set := command.Flags()
 	set.StringVar(&f.profile, "profile", "", "run the requirements of a profile, and say whether the API server conforms to it: "+strings.Join(engine.ProfileNames(), ", "))
-	completeWith(command, "profile", engine.ProfileNames()...)
 	set.StringVar(&f.shard, "shard", "", "run only part I of N of the selected scenarios: I/N, or "+byIndex+"/N in an Indexed Job of N pods; \"admissiontest report merge\" merges the reports of all parts")
 	set.StringArrayVar(&f.install, "install", nil, "install the webhook configurations, policies and CustomResourceDefinitions of FILE|DIR, such as the output of kustomize build, for all scenarios, and remove them at the end (repeatable)")
 	set.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
@@ -177,9 +170,8 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.Lookup("mutants").NoOptDefVal = "100"
 	set.BoolVar(&f.about.Strict, "strict", false, "the run also fails if a SHOULD fails")
 	set.BoolVar(&f.about.FailOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")
-	set.BoolVar(&f.watch, "watch", false, "run all scenarios, then after each save run those that it affects: the scenarios in the file, those that use it as a givenFile, policy or object, or all scenarios if a plugin or PROGRAM changed. Stop it with an interrupt; the exit code is that of the last run")
+	set.BoolVar(&f.watch, "watch", false, "run again after each save of a scenario, of a file that it refers to, of a plugin or of PROGRAM. Stop it with an interrupt; the exit code is that of the last run")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
-	_ = errors.Join(command.MarkFlagDirname("report"), command.MarkFlagFilename("install", "yaml", "yml", "json"), command.MarkFlagFilename("known-failing", "yaml", "yml"), command.RegisterFlagCompletionFunc("skip", f.selection.completeNames))
 }
 
 // run implements the command run.
@@ -274,8 +266,7 @@ func (a *app) project(paths []string) (*shipped.Project, error) {
 
 // execute carries out what plan planned.
 func (a *app) execute(ctx context.Context, f *runFlags) error {
-	closeLog, err := f.openReport(ctx)
-	if err != nil {
+	if err := f.openReport(ctx); err != nil {
 		return err
 	}
 	options := f.run
@@ -283,11 +274,7 @@ func (a *app) execute(ctx context.Context, f *runFlags) error {
 	began := time.Now()
 	makeRoom(len(f.selection.loaded))
 	defer end(nil)
-	var failed atomic.Bool
 	shown := newProgress(a.Stderr, len(scenario.Cases(f.run.Scenarios)), func(outcome report.Outcome) {
-		if notGood(outcome) {
-			failed.Store(true)
-		}
 		if f.failFast && f.failsAlone(outcome) {
 			end(engine.ErrFailFast)
 		}
@@ -295,7 +282,7 @@ func (a *app) execute(ctx context.Context, f *runFlags) error {
 	options.Progress = shown
 	targets := a.provider
 	if targets == nil {
-		targets = f.target.provider(shown.Line, f.logs(), failed.Load)
+		targets = f.target.provider(shown.Line)
 	}
 	f.program.Progress = shown.Line
 	options.Provider = f.program.Provider(targets, end, len(options.Install.Objects()) > 0)
@@ -313,7 +300,7 @@ func (a *app) execute(ctx context.Context, f *runFlags) error {
 	if f.claim != nil {
 		claim, err := f.claim.Judge(result, f.selection.loaded)
 		if err != nil {
-			return errors.Join(err, closeLog())
+			return err
 		}
 		result.Claim = &claim
 	}
@@ -322,15 +309,18 @@ func (a *app) execute(ctx context.Context, f *runFlags) error {
 	if errors.Is(runErr, engine.ErrFailFast) && ctx.Err() == nil {
 		runErr = nil // the report says that the run is incomplete, and why
 	}
-	err = errors.Join(a.finish(context.WithoutCancel(ctx), f, result, runErr), closeLog())
+	err := a.finish(context.WithoutCancel(ctx), f, result, runErr)
 	f.program.PrintLog(a.Stderr, err)
 	return err
 }
 
 // checkMutants checks --mutants and the arguments: in "--mutants 30", 30 is an argument.
 func (f *runFlags) checkMutants(args []string) error {
-	if f.mutants < 0 {
+	switch {
+	case f.mutants < 0:
 		return usagef("--mutants %d: want a number from 0", f.mutants)
+	case f.mutants > 0 && (f.shard != "" || f.watch):
+		return usagef("--mutants cannot be combined with --shard or --watch: it is about all cases of a PolicyTest")
 	}
 	for _, arg := range args {
 		if _, err := strconv.Atoi(arg); err == nil && f.mutants > 0 {
@@ -346,24 +336,13 @@ func (f *runFlags) failsAlone(outcome report.Outcome) bool {
 	return alone.ExitCode(f.about.Strict) == exitFail
 }
 
-// logs returns the folder for the logs of a kind cluster, or "".
-func (f *runFlags) logs() string {
-	if f.reportDir == "" {
-		return ""
-	}
-	return filepath.Join(f.reportDir, "kind-logs")
-}
-
-// openReport makes the folder of the report, and opens the log of the program in it. It also tries to write to the ConfigMap of
-// the report. It is called before the run, so that an error does not waste the run.
-func (f *runFlags) openReport(ctx context.Context) (closeLog func() error, err error) {
+// openReport makes the folder of the report, and tries to write to its ConfigMap. It is called before the run, so that an
+// error does not waste the run.
+func (f *runFlags) openReport(ctx context.Context) (err error) {
 	if f.saveToCluster, err = f.configMap.open(ctx, &f.target.cluster); err != nil {
-		return nil, err
+		return err
 	}
-	if err := makeReportDir(f.reportDir); err != nil {
-		return nil, err
-	}
-	return f.program.OpenLog(f.reportDir)
+	return makeReportDir(f.reportDir)
 }
 
 // thisEnvironment returns the environment of a run that began at a time.

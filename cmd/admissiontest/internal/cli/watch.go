@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/userfile"
@@ -35,22 +32,17 @@ type watchLoop struct {
 	files watchedFiles
 	// provider knows the binaries. It is made again when a plugin has changed. Nil means that it must be made.
 	provider target.Provider
-	// known has the content of each scenario, by name, at the last run that had a result. Nil means that there was none.
-	// changed has the files that changed since then, as resolved returns them.
-	known   map[string]string
-	changed map[string]bool
-	code    int
+	code     int
 }
 
 // watch implements run --watch.
 func (a *app) watch(ctx context.Context, f *runFlags, args []string) error {
-	w := &watchLoop{app: a, flags: f, args: args, provider: a.provider, changed: map[string]bool{}, code: exitInterrupted}
+	w := &watchLoop{app: a, flags: f, args: args, provider: a.provider, code: exitInterrupted}
 	if err := w.check(); err != nil {
 		return err
 	}
 	w.files.begin(w.roots())
-	for ctx.Err() == nil {
-		first := w.known == nil
+	for first := true; ctx.Err() == nil; first = false {
 		w.round(ctx)
 		if first {
 			a.note("waiting for changes; interrupt to end")
@@ -59,8 +51,8 @@ func (a *app) watch(ctx context.Context, f *runFlags, args []string) error {
 		if err != nil {
 			break
 		}
-		for _, path := range changed {
-			w.changed[resolved(path)] = true
+		if slices.ContainsFunc(changed, w.ofPlugin) { // the API server is built again
+			w.provider = nil
 		}
 	}
 	return &lastRunError{w.code}
@@ -89,95 +81,52 @@ func (w *watchLoop) check() error {
 	return nil
 }
 
-// round reads the scenarios and runs those that changed. It prints errors in scenarios.
+// round reads the scenarios and runs them. It prints errors in scenarios.
 func (w *watchLoop) round(ctx context.Context) {
 	f := *w.flags
 	_, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, w.plan(&f, w.args, w.files.add) })
 	if ctx.Err() != nil {
 		return
 	}
-	var known map[string]string
 	if err == nil {
-		f.run.Scenarios, known = w.choose(f.run.Scenarios)
-		if len(f.run.Scenarios) == 0 {
-			return
+		if w.provider == nil {
+			w.provider = f.target.provider(w.note)
 		}
-		err = w.run(ctx, &f)
+		a := *w.app
+		a.provider = w.provider
+		err = a.execute(ctx, &f)
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) { // an interrupt while a result is printed does not change the result
 			return
 		}
 	}
 	printError(w.Stderr, err)
-	switch w.code = codeOf(err); w.code {
-	case exitPass, exitFail, exitNothing: // otherwise the same scenarios are due again
-		w.known = known
-		clear(w.changed)
-	}
+	w.code = codeOf(err)
 }
 
-// run runs the chosen scenarios.
-func (w *watchLoop) run(ctx context.Context, f *runFlags) error {
-	if w.provider == nil {
-		w.provider = f.target.provider(w.note, "", nil)
-	}
-	a := *w.app
-	a.provider = w.provider
-	return a.execute(ctx, f)
-}
-
-// choose returns the scenarios to run, and the content of all scenarios.
-func (w *watchLoop) choose(all []scenario.Scenario) (chosen []scenario.Scenario, known map[string]string) {
-	everything := w.known == nil
-	for path := range w.changed {
-		everything = w.forAll(path) || everything
-	}
-	known, due := map[string]string{}, map[string]bool{}
-	for _, s := range scenario.Cases(all) {
-		name := s.Metadata.Name
-		known[name] = content(s)
-		due[name] = everything || known[name] != w.known[name] || w.changed[resolved(s.File)]
-	}
-	chosen = scenario.Keep(all, func(s scenario.Scenario) bool { return due[s.Metadata.Name] })
-	if len(chosen) > 0 {
-		w.note(fmt.Sprintf("running %d of %d scenarios", len(scenario.Cases(chosen)), len(known)))
-	}
-	return chosen, known
-}
-
-// content returns everything in a scenario that can change its outcome, including the content of
-// other files that it refers to.
-func content(s scenario.Scenario) string {
-	data, err := json.Marshal(s.Spec)
-	if err != nil {
-		return err.Error() // cannot happen: every type in a Spec has a JSON form
-	}
-	return string(data)
-}
-
-// roots returns the files and folders to watch.
-func (w *watchLoop) roots() []string {
+// roots returns the files and folders to watch, and with which extensions those in a folder.
+func (w *watchLoop) roots() map[string][]string {
+	all := map[string][]string{}
 	_, paths := sortArguments(w.args, nil)
-	all := slices.Concat(paths, w.flags.install, w.pluginFolders())
+	for _, path := range slices.Concat(paths, w.flags.install) {
+		all[absolute(path)] = []string{".yaml", ".yml", ".json"}
+	}
+	for _, folder := range w.pluginFolders() {
+		all[absolute(folder)] = goExtensions()
+	}
 	if found := w.programFile(); found != "" {
-		all = append(all, found)
+		all[absolute(found)] = nil
 	}
 	return all
 }
 
-// forAll reports whether all scenarios must run because of a changed file: a file of a plugin, a
-// file of --install, or the program. For a file of a plugin, the API server is built again.
-func (w *watchLoop) forAll(path string) bool {
-	within := func(folder string) bool { return userfile.Within(resolved(folder), path) }
-	if !isManifest(path) && slices.ContainsFunc(w.pluginFolders(), within) {
-		w.provider = nil
-		return true
-	}
-	return slices.ContainsFunc(w.flags.install, within) || path == resolved(w.programFile())
-}
+// goExtensions returns the extensions of the files of a plugin.
+func goExtensions() []string { return []string{".go", ".mod", ".sum", ".s", ".h"} }
 
-// isManifest reports whether a file is of scenarios or manifests, and not of a plugin.
-func isManifest(path string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+// ofPlugin reports whether a file is of a plugin.
+func (w *watchLoop) ofPlugin(path string) bool {
+	return slices.Contains(goExtensions(), filepath.Ext(path)) && slices.ContainsFunc(w.pluginFolders(), func(folder string) bool {
+		return userfile.Within(absolute(folder), path)
+	})
 }
 
 // pluginFolders returns the folders that --plugin names.
@@ -212,15 +161,6 @@ func absolute(path string) string {
 	return found
 }
 
-// resolved returns the absolute path of a file without symbolic links, if it exists.
-func resolved(path string) string {
-	found, err := filepath.EvalSymlinks(absolute(path))
-	if err != nil {
-		return absolute(path)
-	}
-	return found
-}
-
 // lookPause is the time between two looks at the watched files. Changes belong together until a look finds no more.
 const lookPause = 100 * time.Millisecond
 
@@ -228,15 +168,15 @@ const lookPause = 100 * time.Millisecond
 // file to the name, or by removing a folder and making it again. It looks at them again and again, which needs
 // nothing of the system and works on each file system.
 type watchedFiles struct {
-	// roots are files, and folders with the files below them. They need not exist.
-	roots []string
+	// roots are files, and folders with the files below them that have one of the extensions. They need not exist.
+	roots map[string][]string
 
 	mu   sync.Mutex
 	seen map[string]fs.FileInfo // by absolute path; nil if it does not exist
 }
 
 // begin watches files and folders.
-func (w *watchedFiles) begin(roots []string) {
+func (w *watchedFiles) begin(roots map[string][]string) {
 	w.roots = roots
 	w.seen = w.look()
 }
@@ -256,8 +196,7 @@ func (w *watchedFiles) look() map[string]fs.FileInfo {
 	for path := range w.seen {
 		found[path], _ = os.Stat(path)
 	}
-	for _, root := range w.roots {
-		root = absolute(root)
+	for root, extensions := range w.roots {
 		info, err := os.Stat(root)
 		if err != nil || !info.IsDir() {
 			found[root] = info
@@ -269,7 +208,7 @@ func (w *watchedFiles) look() map[string]fs.FileInfo {
 			case err != nil: // what cannot be read cannot be watched
 			case hidden && entry.IsDir():
 				return fs.SkipDir
-			case !hidden && !entry.IsDir() && (isManifest(path) || slices.Contains([]string{".go", ".mod", ".sum", ".s", ".h"}, filepath.Ext(path))):
+			case !hidden && !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
 				found[path], _ = os.Stat(path)
 			}
 			return nil
