@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -62,7 +61,7 @@ func (s *selectionFlags) resolve(args []string, options scenario.LoadOptions) ([
 	var selected []scenario.Scenario
 	if len(paths) == 0 || len(names) > 0 {
 		if selected, err = engine.Select(catalogue, names, engine.Filter{}); err != nil {
-			return nil, inFiles(err, files, names)
+			return nil, err
 		}
 	}
 	if err := s.merge(selected, files); err != nil {
@@ -75,17 +74,6 @@ func (s *selectionFlags) resolve(args []string, options scenario.LoadOptions) ([
 		err = fmt.Errorf("--only: %w", err)
 	}
 	return selected, err
-}
-
-// inFiles returns the error of names that the catalogue does not have, with the advice to use --only
-// if scenarios of files have them.
-func inFiles(err error, files []scenario.Scenario, names []string) error {
-	for _, name := range names {
-		if found, _ := engine.Match(files, name); len(found) > 0 {
-			return fmt.Errorf("%w; a NAME or PATTERN is of the catalogue: to select %s in the given files, write --only %s", err, found[0], shellescape.Quote(name))
-		}
-	}
-	return err
 }
 
 // args returns the arguments and flags that select only one scenario.
