@@ -23,7 +23,7 @@ func layers() [][]string {
 			"framework/hook", "internal/apiserver/client", "framework/envtest", "framework/kind",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
-		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
+		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion"},
 		{"internal/apiserver/fence", "framework/matchers", "internal/review", "internal/vary", "framework/harness/builtin", "internal/shipped", "internal/target", "suites/contract/internal/check"},
 		{"internal/doctor", "internal/target/targettest", "suites/webhook/internal/check", "suites/contract/internal/rules", "internal/engine/expect"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules"},
@@ -59,7 +59,6 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/controller-runtime": {"framework/envtest"},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli"},
-		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},

@@ -21,7 +21,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 )
 
 // program returns the path of the browser. Without one it skips the test, or fails it if
@@ -166,7 +165,7 @@ func (b *tab) open(text, fragment string) string {
 func write(t testing.TB, r report.Report) string {
 	t.Helper()
 	var text strings.Builder
-	if err := html.Write(&text, r); err != nil {
+	if err := report.WriteHTML(&text, r); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()

@@ -12,7 +12,7 @@ import (
 // hostile returns a report in which every text is markup, and a script that calls hacked().
 func hostile(t *testing.T) report.Report {
 	t.Helper()
-	r, err := report.Read("../../internal/report/html/testdata/hostile.json")
+	r, err := report.Read("../../internal/report/testdata/pages/hostile.json")
 	if err != nil {
 		t.Fatal(err)
 	}

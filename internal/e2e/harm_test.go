@@ -127,7 +127,7 @@ func wantNothingLeft(t *testing.T, admin *rest.Config) {
 	}
 	// Objects whose namespace is gone stay in storage.
 	orphan := func(kind, namespace, name string) {
-		if _, ofRun := runid.OfNamespace(namespace); ofRun || strings.HasPrefix(namespace, providers.RelayPrefix) {
+		if strings.HasPrefix(namespace, runid.Prefix("")) || strings.HasPrefix(namespace, providers.RelayPrefix) {
 			t.Errorf("orphaned: %s %s in namespace %s, which is gone", kind, name, namespace)
 		}
 	}

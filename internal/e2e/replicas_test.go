@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -24,7 +25,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // adminToken is the token of the administrator of both API servers.
@@ -42,11 +42,17 @@ type replicated struct {
 	requests         atomic.Int64
 }
 
+// serviceName is the name for which each API server of a cluster has a certificate.
+const serviceName = "kubernetes.default.svc"
+
 // newReplicated starts both. The second learns of webhook configurations and policies after a delay.
 func newReplicated(t *testing.T, delay time.Duration) *replicated {
 	t.Helper()
 	r := &replicated{}
-	r.certificate, r.key = testserver.Certificate(t)
+	var err error
+	if r.certificate, r.key, err = certutil.GenerateSelfSignedCertKey(serviceName, nil, nil); err != nil {
+		t.Fatal(err)
+	}
 	r.first = r.start(t, map[string]string{})
 	flags := lateFlags(t, r.first, delay)
 	flags["etcd-servers"] = "unix://" + r.first.Environment.ControlPlane.Etcd.URL.Path
@@ -61,7 +67,7 @@ func newReplicated(t *testing.T, delay time.Duration) *replicated {
 func (r *replicated) start(t *testing.T, flags map[string]string) *envtest.Server {
 	t.Helper()
 	flags["bind-address"], flags["token-auth-file"] = "0.0.0.0", "$(files)/tokens.csv"
-	flags["tls-sni-cert-key"] = "$(files)/sni.crt,$(files)/sni.key:" + testserver.ServiceName
+	flags["tls-sni-cert-key"] = "$(files)/sni.crt,$(files)/sni.key:" + serviceName
 	server, err := envtest.Start(t.Context(), envtest.Options{Profile: envtest.Profile{Flags: flags, Files: map[string]string{
 		"tokens.csv": adminToken + ",admin,,system:masters\n", "sni.crt": string(r.certificate), "sni.key": string(r.key),
 	}}})

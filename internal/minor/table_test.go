@@ -81,41 +81,6 @@ func differences(declared map[string]minor.Wants, version int) []string {
 	return found
 }
 
-// TestDifferencesAreFound breaks what Kubernetes declares, one thing at a time.
-func TestDifferencesAreFound(t *testing.T) {
-	for name, breakIt := range map[string]func(map[string]minor.Wants){
-		"WantsNew is not in the table":    func(d map[string]minor.Wants) { d["WantsNew"] = minor.Wants{} },
-		"WantsAuthorizer is not declared": func(d map[string]minor.Wants) { delete(d, "WantsAuthorizer") },
-		"the table says since 0.37":       func(d map[string]minor.Wants) { d["WantsUnconditionalAuthorizer"] = minor.Wants{} },
-		`Param:     "*string"`:            func(d map[string]minor.Wants) { edit(d, func(w *minor.Wants) { w.Param = "*string" }) },
-		`Method:    "SetID"`:              func(d map[string]minor.Wants) { edit(d, func(w *minor.Wants) { w.Method = "SetID" }) },
-		"Validates: false":                func(d map[string]minor.Wants) { edit(d, func(w *minor.Wants) { w.Validates = false }) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			declared := map[string]minor.Wants{}
-			for _, wants := range append(minor.Table(), minor.NeverInjected()...) {
-				if wants.Since != "0.37" {
-					declared[wants.Interface] = wants
-				}
-			}
-			if found := differences(declared, 36); len(found) > 0 {
-				t.Fatalf("differs as it is: %s", found)
-			}
-			breakIt(declared)
-			found := strings.ReplaceAll(strings.Join(differences(declared, 36), "\n"), "\u00a0", " ")
-			if !strings.Contains(found, name) {
-				t.Errorf("want %q in %q", name, found)
-			}
-		})
-	}
-}
-
-func edit(declared map[string]minor.Wants, change func(*minor.Wants)) {
-	wants := declared["WantsAPIServerID"]
-	change(&wants)
-	declared["WantsAPIServerID"] = wants
-}
-
 // apiserver returns the minor and the folder of the k8s.io/apiserver that this test is
 // compiled with. It runs the go command, which uses -modfile only if it is in GOFLAGS.
 func apiserver(t *testing.T) (int, string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,8 +43,6 @@ type ProgramOptions struct {
 	// Certificates are the files of a folder, by name. The program gets its path in CertDirVariable, and
 	// wherever its arguments contain CertDirPlaceholder.
 	Certificates map[string][]byte
-	// Log receives what the program prints. Nil discards it.
-	Log io.Writer
 	// Ended is called when the program ends before Stop, with the reason. Nil calls nothing.
 	Ended func(error)
 
@@ -120,11 +117,7 @@ func (p *Program) start() error {
 	p.command = Guarded(GuardOptions{Life: p.life, Folder: p.folder, Path: path, Arguments: arguments})
 	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, CertDirVariable+"="+certificates)
 	p.command.WaitDelay = outputLimit
-	output := io.Writer(&p.log)
-	if p.options.Log != nil {
-		output = io.MultiWriter(&p.log, p.options.Log)
-	}
-	p.command.Stdout, p.command.Stderr = output, output
+	p.command.Stdout, p.command.Stderr = &p.log, &p.log
 	return p.command.Start()
 }
 

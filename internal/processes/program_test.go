@@ -3,12 +3,10 @@
 package processes
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,43 +18,21 @@ const patience = 30 * time.Second
 // started is a Program that runs a shell script.
 type started struct {
 	*Program
-	out   *lines
 	ended chan error
 }
 
-// lines is a writer that can be read at the same time.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	more chan struct{}
-}
-
-func (l *lines) Write(data []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case l.more <- struct{}{}:
-	default:
-	}
-	return l.text.Write(data)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // wait waits until the script has printed a string.
-func (l *lines) wait(t *testing.T, text string) {
+func (s *started) wait(t *testing.T, text string) {
 	t.Helper()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
-	for !strings.Contains(l.String(), text) {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !strings.Contains(s.Log(), text) {
 		select {
-		case <-l.more:
+		case <-look.C:
 		case <-limit.C:
-			t.Fatalf("the script printed %q, want %q", l, text)
+			t.Fatalf("the script printed %q, want %q", s.Log(), text)
 		}
 	}
 }
@@ -65,11 +41,11 @@ func (l *lines) wait(t *testing.T, text string) {
 func run(t *testing.T, grace time.Duration, script string) *started {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	s := &started{out: &lines{more: make(chan struct{}, 1)}, ended: make(chan error, 1)}
+	s := &started{ended: make(chan error, 1)}
 	var err error
 	s.Program, err = StartProgram(ProgramOptions{
 		Command: []string{"sh", "-c", script, "sh", "a b", "", "--in={cert-dir}/tls.key"}, KubeConfig: []byte("content"),
-		Certificates: map[string][]byte{"tls.key": []byte("secret")}, Log: s.out, Ended: func(err error) { s.ended <- err }, grace: grace,
+		Certificates: map[string][]byte{"tls.key": []byte("secret")}, Ended: func(err error) { s.ended <- err }, grace: grace,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -127,11 +103,11 @@ func TestProgram(t *testing.T) {
 	t.Setenv("KUBECONFIG", "another")
 	t.Setenv("ADMISSIONTEST_TEST_VALUE", "v")
 	s := run(t, 0, `trap 'echo bye; exit 0' TERM; echo "$# <$1> $ADMISSIONTEST_TEST_VALUE $(cat "${3#--in=}" "$KUBECONFIG") $(ls -ld "$ADMISSIONTEST_CERT_DIR" "$ADMISSIONTEST_CERT_DIR/tls.key" | cut -c1-10 | tr '\n' ' ') $(ls -l "$KUBECONFIG" | cut -c1-10) $(wc -c)" >&2; echo ready; while :; do sleep 0.01; done`)
-	s.out.wait(t, "ready")
+	s.wait(t, "ready")
 	s.stop(t, false)
 	// A shell can print that its sleep was terminated.
-	if want := "3 <a b> v secretcontent drwx------ -rw-------  -rw------- 0\nready\n"; !strings.HasPrefix(s.out.String(), want) || !strings.HasSuffix(s.out.String(), "bye\n") || s.Log()+"\n" != s.out.String() {
-		t.Errorf("log %q, %q; want %q and bye", s.out, s.Log(), want)
+	if want := "3 <a b> v secretcontent drwx------ -rw-------  -rw------- 0\nready\n"; !strings.HasPrefix(s.Log(), want) || !strings.HasSuffix(s.Log(), "bye") {
+		t.Errorf("log %q; want %q and bye", s.Log(), want)
 	}
 	select {
 	case err := <-s.ended:
@@ -143,11 +119,11 @@ func TestProgram(t *testing.T) {
 // A program that ignores SIGTERM is killed, and so is a child that does.
 func TestProgramIgnoresSIGTERM(t *testing.T) {
 	s := run(t, 50*time.Millisecond, `trap "" TERM; echo ready; while :; do sleep 0.01; done`)
-	s.out.wait(t, "ready")
+	s.wait(t, "ready")
 	s.stop(t, true)
 	s = run(t, 0, `(trap "" TERM; echo child; while :; do sleep 0.01; done) & trap 'exit 0' TERM; echo parent; wait`)
-	s.out.wait(t, "child")
-	s.out.wait(t, "parent")
+	s.wait(t, "child")
+	s.wait(t, "parent")
 	s.stop(t, false)
 }
 

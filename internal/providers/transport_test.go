@@ -52,7 +52,7 @@ func kindCluster(t *testing.T) *kind.Cluster {
 	if os.Getenv("ADMISSIONTEST_KIND") == "" {
 		t.Skip("needs a container runtime: make test-kind")
 	}
-	c, err := kind.Create(t.Context(), kind.Options{NodeImage: os.Getenv("NODE_IMAGE"), Config: os.Getenv("KIND_CONFIG"), Progress: func(line string) { t.Log(line) }})
+	c, err := kind.Create(t.Context(), kind.Options{NodeImage: os.Getenv("NODE_IMAGE"), Progress: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestKindEndsWithTarget(t *testing.T) {
 		t.Skip("needs a container runtime: make test-kind")
 	}
 	from := Kind{
-		Cluster:  kind.Options{Name: kind.Prefix + "ends", NodeImage: os.Getenv("NODE_IMAGE"), Config: os.Getenv("KIND_CONFIG")},
+		Cluster:  kind.Options{Name: "admissiontest-ends", NodeImage: os.Getenv("NODE_IMAGE")},
 		Progress: func(line string) { t.Log(line) },
 	}
 	opened, err := from.Start(t.Context(), target.StartOptions{})
@@ -122,7 +122,7 @@ func TestKindEndsWithTarget(t *testing.T) {
 	if err := opened.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := kind.Use(t.Context(), kind.Prefix+"ends"); !errors.Is(err, kind.ErrNoCluster) {
+	if _, err := kind.Use(t.Context(), "admissiontest-ends"); !errors.Is(err, kind.ErrNoCluster) {
 		t.Errorf("Use afterwards = %v; want ErrNoCluster", err)
 	}
 	if info := report.New(opened.Info()).Target; info.Transport != framework.TransportURL {

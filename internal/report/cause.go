@@ -1,10 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -83,45 +81,6 @@ func (o Outcome) refused() (key, text string) {
 		return "", ""
 	}
 	return ofObject.ReplaceAllString(o.Evidence.Response, ""), "response " + FirstLine(o.Evidence.Response)
-}
-
-// FailureCauses returns a line for each cause that several failures have, with their number: first the cause that
-// most MUSTs have, and then most scenarios. Outcomes that are no failures, and known failures, are left out.
-// Unlike the outcomes of a Group, failures with such a cause each have their own details.
-func FailureCauses(outcomes []Outcome) []string {
-	type cause struct {
-		text        string
-		count, must int
-		first       Outcome
-	}
-	var all []*cause
-	by := map[string]*cause{}
-	for _, outcome := range outcomes {
-		if outcome.Verdict != framework.Fail || outcome.KnownFailing != "" {
-			continue
-		}
-		_, text := outcome.SameCause()
-		text = cmp.Or(outcome.Cause, text)
-		if text == "" {
-			continue
-		}
-		if by[text] == nil {
-			by[text] = &cause{text: text, first: outcome}
-			all = append(all, by[text])
-		}
-		by[text].count++
-		if outcome.Level == framework.Must {
-			by[text].must++
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *cause) int { return cmp.Or(b.must-a.must, b.count-a.count) })
-	var lines []string
-	for _, one := range all {
-		if one.count > 1 {
-			lines = append(lines, fmt.Sprintf("%3d  %s (%d MUST; the first is %s)", one.count, one.text, one.must, one.first.Name))
-		}
-	}
-	return lines
 }
 
 // others names the outcomes of a group after the first: a few, or all of them.

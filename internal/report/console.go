@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -39,7 +38,6 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 			p.group(group)
 		}
 	}
-	p.causes(FailureCauses(r.Outcomes))
 	p.notReached(r.Outcomes)
 	if !r.FailOnUnsupported {
 		p.unsupported(r.with(framework.Unsupported))
@@ -75,18 +73,6 @@ func (p *printer) group(g Group) {
 	}
 }
 
-// causes writes the causes that several failures have, what to mend first at the top.
-func (p *printer) causes(lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	p.line("")
-	p.line("causes that several failures have, the first to mend at the top")
-	for _, line := range lines {
-		p.line("  %s", indented(printable(line), "       "))
-	}
-}
-
 // unsupported writes what the API server lacks, and for how many scenarios. What is not served stands in one
 // line.
 func (p *printer) unsupported(outcomes []Outcome) {
@@ -102,15 +88,18 @@ func (p *printer) unsupported(outcomes []Outcome) {
 
 // unsupportedCauses returns a line for each cause of outcomes that are unsupported, with their number.
 func unsupportedCauses(outcomes []Outcome) []string {
-	var lines []string
-	not := area{outcomes: outcomes}.notServed()
+	var lines, names []string
+	needs := 0
 	for _, group := range Groups(outcomes) {
-		if group.Outcomes[0].NotServed == "" {
-			lines = append(lines, fmt.Sprintf("%3d  %s", len(group.Outcomes), cmp.Or(group.Cause, FirstLine(group.Outcomes[0].Reason))))
+		if name := group.Outcomes[0].NotServed; name != "" {
+			names = append(names, name)
+			needs += len(group.Outcomes)
+			continue
 		}
+		lines = append(lines, fmt.Sprintf("%3d  %s", len(group.Outcomes), cmp.Or(group.Cause, FirstLine(group.Outcomes[0].Reason))))
 	}
-	if not.Scenarios > 0 {
-		lines = append(lines, fmt.Sprintf("%3d  need APIs that are not served: %s", not.Scenarios, strings.Join(not.Names, ", ")))
+	if slices.Sort(names); needs > 0 {
+		lines = append(lines, fmt.Sprintf("%3d  need APIs that are not served: %s", needs, strings.Join(slices.Compact(names), ", ")))
 	}
 	return lines
 }
@@ -121,27 +110,6 @@ func (o ConsoleOptions) writer(w io.Writer) io.Writer {
 		return console.NewColorWriter(w)
 	}
 	return console.NewWriter(w)
-}
-
-// WriteOutcome writes one line for an outcome, or the whole failure, in one call of Write.
-func WriteOutcome(w io.Writer, outcome Outcome, options ConsoleOptions) error {
-	var text bytes.Buffer
-	p := &printer{out: &text, options: options}
-	switch outcome.Verdict {
-	case framework.Fail, framework.Errored, framework.Inconclusive:
-		p.failure(outcome)
-	default:
-		p.requirement(outcome)
-	}
-	_, err := options.writer(w).Write(text.Bytes())
-	return err
-}
-
-// WriteTotals writes the last line of WriteConsole.
-func WriteTotals(w io.Writer, r Report, options ConsoleOptions) error {
-	p := &printer{out: options.writer(w), options: options}
-	p.last(r.Ordered())
-	return p.err
 }
 
 // printer writes lines and keeps the first error.
@@ -159,13 +127,7 @@ func (p *printer) line(format string, arguments ...any) {
 }
 
 func (p *printer) target(target TargetInfo) {
-	text := "target " + target.Kind
-	if target.Kind == "" {
-		text = "target unknown"
-	}
-	if target.ServerVersion != "" {
-		text += ", API server " + target.ServerVersion
-	}
+	text := "target " + target.describe()
 	if len(target.Plugins) > 0 {
 		text += " with " + strings.Join(target.Plugins, ", ")
 	}
@@ -177,6 +139,15 @@ func (p *printer) target(target TargetInfo) {
 	}
 	p.line("%s", printable(text))
 	p.line("")
+}
+
+// describe returns a target in a few words: "envtest, API server v1.36.3".
+func (t TargetInfo) describe() string {
+	text := cmp.Or(t.Kind, "unknown")
+	if t.ServerVersion != "" {
+		text += ", API server " + t.ServerVersion
+	}
+	return text
 }
 
 func (p *printer) areas(all []area) {

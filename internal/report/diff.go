@@ -114,27 +114,27 @@ func changeOf(o Outcome) Change {
 	return Change{Name: o.Name, Area: o.Area, Level: o.Level, Reason: o.Reason, key: key, Cause: cause, Requirement: o.Requirement, Rerun: o.Rerun}
 }
 
-// ChangeGroup has changes between the same verdicts with one cause, in the order of their names.
-type ChangeGroup struct {
-	// Cause is empty for a change without a known cause, which is alone in its group.
-	Cause   string
-	Changes []Change
+// changeGroup has changes between the same verdicts with one cause, in the order of their names.
+type changeGroup struct {
+	// cause is empty for a change without a known cause, which is alone in its group.
+	cause   string
+	changes []Change
 }
 
-// GroupChanges groups changes: first those whose cause is that of most.
-func GroupChanges(changes []Change) []ChangeGroup {
-	var all []ChangeGroup
+// groupChanges groups changes: first those whose cause is that of most.
+func groupChanges(changes []Change) []changeGroup {
+	var all []changeGroup
 	at := map[string]int{}
 	for _, change := range changes {
 		key := fmt.Sprint(change.Before, change.After, change.key)
 		i, seen := at[key]
 		if !seen || change.key == "" {
 			i = len(all)
-			at[key], all = i, append(all, ChangeGroup{Cause: change.Cause})
+			at[key], all = i, append(all, changeGroup{cause: change.Cause})
 		}
-		all[i].Changes = append(all[i].Changes, change)
+		all[i].changes = append(all[i].changes, change)
 	}
-	slices.SortStableFunc(all, func(a, b ChangeGroup) int { return cmp.Compare(len(b.Changes), len(a.Changes)) })
+	slices.SortStableFunc(all, func(a, b changeGroup) int { return cmp.Compare(len(b.changes), len(a.changes)) })
 	return all
 }
 
@@ -145,11 +145,9 @@ type Difference struct {
 	// Before and After are what only the API server of that run has, sorted.
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
-	// Unknown says which reports do not have it: "before", "after". Then the lists are empty.
-	Unknown []string `json:"unknown,omitempty"`
 }
 
-// differences compares two API servers. Of two reports without any of what is compared there is no Difference.
+// differences compares two API servers. What one report does not know is not compared.
 func differences(before, after TargetInfo) []Difference {
 	var all []Difference
 	for _, one := range []struct {
@@ -163,23 +161,13 @@ func differences(before, after TargetInfo) []Difference {
 		{"served kinds", before.ServedKinds, after.ServedKinds, false},
 		{"capabilities", before.Capabilities, after.Capabilities, true},
 	} {
-		d := Difference{What: one.what}
-		if len(one.before) == 0 && !one.optional {
-			d.Unknown = append(d.Unknown, "before")
-		}
-		if len(one.after) == 0 && !one.optional {
-			d.Unknown = append(d.Unknown, "after")
-		}
-		switch len(d.Unknown) {
-		case 0:
-			d.Before, d.After = without(one.before, one.after), without(one.after, one.before)
-			if len(d.Before)+len(d.After) == 0 {
-				continue
-			}
-		case 2:
+		if !one.optional && (len(one.before) == 0 || len(one.after) == 0) {
 			continue
 		}
-		all = append(all, d)
+		d := Difference{What: one.what, Before: without(one.before, one.after), After: without(one.after, one.before)}
+		if len(d.Before)+len(d.After) > 0 {
+			all = append(all, d)
+		}
 	}
 	return all
 }
@@ -235,7 +223,7 @@ func WriteDiff(w io.Writer, d Diff) error {
 		}
 		p.line("")
 		p.line("%s (%d)", group.title, len(group.changes))
-		for _, same := range GroupChanges(group.changes) {
+		for _, same := range groupChanges(group.changes) {
 			p.changes(same)
 		}
 	}
@@ -248,13 +236,7 @@ func WriteDiff(w io.Writer, d Diff) error {
 }
 
 func (s Side) describe() string {
-	text := s.Target.Kind
-	if text == "" {
-		text = "unknown target"
-	}
-	if s.Target.ServerVersion != "" {
-		text += ", API server " + s.Target.ServerVersion
-	}
+	text := s.Target.describe()
 	if s.Environment != nil && s.Environment.Started != "" {
 		text += ", " + s.Environment.Started
 	}
@@ -269,31 +251,19 @@ func (p *printer) differences(all []Difference) {
 	p.line("")
 	p.line("differences of the API servers")
 	for _, d := range all {
-		for _, line := range d.Lines() {
-			p.line("  %-21s  %s", d.What, printable(line))
+		if len(d.Before) > 0 {
+			p.line("  %-21s  only before: %s", d.What, printable(strings.Join(d.Before, ", ")))
+		}
+		if len(d.After) > 0 {
+			p.line("  %-21s  only after:  %s", d.What, printable(strings.Join(d.After, ", ")))
 		}
 	}
 }
 
-// Lines describes a Difference in one line for each API server.
-func (d Difference) Lines() []string {
-	var lines []string
-	for _, unknown := range d.Unknown {
-		lines = append(lines, "not known "+unknown)
-	}
-	if len(d.Before) > 0 {
-		lines = append(lines, "only before: "+strings.Join(d.Before, ", "))
-	}
-	if len(d.After) > 0 {
-		lines = append(lines, "only after:  "+strings.Join(d.After, ", "))
-	}
-	return lines
-}
-
 // changes writes the changes with one cause: the cause once, then the scenarios.
-func (p *printer) changes(group ChangeGroup) {
-	first := group.Changes[0]
-	if len(group.Changes) == 1 {
+func (p *printer) changes(group changeGroup) {
+	first := group.changes[0]
+	if len(group.changes) == 1 {
 		text := first.verdicts() + "  " + first.name()
 		if why := cmp.Or(FirstLine(first.Reason), first.Cause); why != "" && first.After != "" {
 			text += "\n    " + why
@@ -301,8 +271,8 @@ func (p *printer) changes(group ChangeGroup) {
 		p.line("  %s", indented(printable(text), "  "))
 		return
 	}
-	p.line("  %s", printable(fmt.Sprintf("%s (%d): %s", first.verdicts(), len(group.Changes), group.Cause)))
-	for _, change := range group.Changes {
+	p.line("  %s", printable(fmt.Sprintf("%s (%d): %s", first.verdicts(), len(group.changes), group.cause)))
+	for _, change := range group.changes {
 		p.line("    %s", printable(change.name()))
 	}
 }

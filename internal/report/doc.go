@@ -1,9 +1,9 @@
 // Package report has the document with the result of a run, and writes it for people and programs:
-// console, JSON, JUnit XML, Markdown and annotations of GitHub Actions.
+// console, JSON, JUnit XML, HTML and Markdown.
 //
-// The engine creates a [Report]. [WriteConsole], [WriteJSON], [WriteJUnit], [WriteMarkdown] and
-// [WriteAnnotations] write it; [SaveDir] writes the files of a report directory. [Read] reads a
-// report, [Merge] joins the reports of several runs, and [Compare] compares two runs.
+// The engine creates a [Report]. [WriteConsole], [WriteJSON], [WriteJUnit], [WriteHTML] and
+// [WriteMarkdown] write it; [SaveDir] writes the files of a report directory. [Read] reads a
+// report, [Merge] joins the reports of shards, and [Compare] compares two runs.
 // [Report.ExitCode] returns the exit code of the process.
 //
 // # Promise

@@ -32,9 +32,6 @@ func WriteMarkdown(w io.Writer, r Report) error {
 	} else if lines := codeBlock(strings.Join(unsupportedCauses(r.with(framework.Unsupported)), "\n")); r.Summary.Unsupported > 0 && text.Len()+len(lines) < mostMarkdown/2 {
 		fmt.Fprintf(&text, "### unsupported\n\n%s\n", lines)
 	}
-	if lines := FailureCauses(r.Outcomes); len(lines) > 0 {
-		fmt.Fprintf(&text, "### causes that several failures have, the first to mend at the top\n\n%s\n", codeBlock(strings.Join(lines, "\n")))
-	}
 	var bad []Outcome
 	for _, verdict := range shown {
 		bad = append(bad, r.with(verdict)...)

@@ -14,19 +14,11 @@ type Input struct {
 	Report Report
 }
 
-// Merge joins the reports of shards, or of several selections, into the report of one run. They must
-// be of the same kind of target and the same API server, and have no scenario in common. If they are
-// shards, all of them are needed. The times are the times of the slowest one, as if all had run at the same
-// time.
+// Merge joins the reports of all shards of a run into the report of the run. They must be of the same kind of target and
+// the same API server. The times are the times of the slowest one, as if all had run at the same time.
 func Merge(inputs []Input) (Report, error) {
-	if len(inputs) == 0 {
-		return Report{}, errors.New("merge reports: got no reports, want at least one")
-	}
-	if err := errors.Join(append(mixed(inputs), overlaps(inputs)...)...); err != nil {
-		return Report{}, err
-	}
-	if err := incompleteShards(inputs); err != nil {
-		return Report{}, err
+	if err := allShards(inputs); err != nil {
+		return Report{}, fmt.Errorf("merge reports: %w", err)
 	}
 	first := inputs[0].Report
 	out := Report{Target: first.Target, Implementation: first.Implementation, Environment: first.Environment}
@@ -57,102 +49,63 @@ func Merge(inputs []Input) (Report, error) {
 	return out.Ordered(), nil
 }
 
-// mixed returns an error for each property that must be the same in all reports and is not.
-func mixed(inputs []Input) []error {
-	var errs []error
+// allShards returns an error unless the reports are all shards of one selection on one server.
+func allShards(inputs []Input) error {
+	if len(inputs) == 0 {
+		return errors.New("got no reports, want all shards")
+	}
 	first := inputs[0]
-	for _, input := range inputs[1:] {
-		a, b := first.Report.Target, input.Report.Target
-		for _, field := range []struct {
-			name string
-			a, b any
-		}{
-			{"target", a.Kind, b.Kind},
-			{"version of the API server", a.ServerVersion, b.ServerVersion},
-			{"feature gates", a.FeatureGates, b.FeatureGates},
-			{"compiled-in plugins", a.Plugins, b.Plugins},
-			{"transport", a.Transport, b.Transport},
-			{"implementation", first.Report.Implementation, input.Report.Implementation},
-		} {
-			if !reflect.DeepEqual(field.a, field.b) {
-				errs = append(errs, fmt.Errorf("merge reports: %s and %s are of different servers: their %s differ%s; \"admissiontest report diff\" compares them",
-					first.File, input.File, field.name, values(field.a, field.b)))
-			}
-		}
-	}
-	return errs
-}
-
-// values returns two values as text for an error, or "" if they are not strings.
-func values(a, b any) string {
-	if _, ok := a.(string); !ok {
-		return ""
-	}
-	return fmt.Sprintf(" (%q, %q)", a, b)
-}
-
-// overlaps returns an error for each two reports that have scenarios in common.
-func overlaps(inputs []Input) []error {
-	var errs []error
-	owner := map[string]int{}
-	for i, input := range inputs {
-		both := map[int][]string{}
-		for _, outcome := range input.Report.Outcomes {
-			if other, ok := owner[outcome.Name]; ok {
-				both[other] = append(both[other], outcome.Name)
-			}
-			owner[outcome.Name] = i
-		}
-		for other := range i {
-			if names := both[other]; len(names) > 0 {
-				errs = append(errs, fmt.Errorf("merge reports: %s and %s have %d scenarios in common: %s; want each scenario once", inputs[other].File, input.File, len(names), some(names)))
-			}
-		}
-	}
-	return errs
-}
-
-// some returns the first names of a list.
-func some(names []string) string {
-	const shown = 3
-	if len(names) <= shown {
-		return strings.Join(names, ", ")
-	}
-	return strings.Join(names[:shown], ", ") + " and more"
-}
-
-// incompleteShards returns an error unless the reports are all shards of one selection, or no shards.
-func incompleteShards(inputs []Input) error {
-	first := inputs[0].Report.Shard
-	seen, outcomes := map[int]bool{}, 0
+	seen, outcomes := map[int]bool{}, map[string]bool{}
 	for _, input := range inputs {
-		shard := input.Report.Shard
+		a, b := first.Report.Shard, input.Report.Shard
 		switch {
-		case (shard == nil) != (first == nil):
-			return fmt.Errorf("merge reports: one of %s and %s is a shard and the other is not", inputs[0].File, input.File)
-		case shard == nil:
-			continue
-		case shard.Count != first.Count, shard.Selected != first.Selected:
-			return fmt.Errorf("merge reports: %s is shard %d of %d of %d scenarios, and %s is shard %d of %d of %d scenarios; want shards of one selection",
-				inputs[0].File, first.Index, first.Count, first.Selected, input.File, shard.Index, shard.Count, shard.Selected)
+		case b == nil:
+			return fmt.Errorf("%s is no shard: want the reports of run --shard; \"admissiontest report matrix\" compares whole runs", input.File)
+		case a.Count != b.Count, a.Selected != b.Selected:
+			return fmt.Errorf("%s is shard %d of %d of %d scenarios, and %s is shard %d of %d of %d scenarios; want shards of one selection",
+				first.File, a.Index, a.Count, a.Selected, input.File, b.Index, b.Count, b.Selected)
+		case seen[b.Index]:
+			return fmt.Errorf("%s is shard %d, which is given twice; want each shard once", input.File, b.Index)
 		}
-		seen[shard.Index] = true
-		outcomes += len(input.Report.Outcomes)
+		if err := sameServer(first, input); err != nil {
+			return err
+		}
+		seen[b.Index] = true
+		for _, outcome := range input.Report.Outcomes {
+			if outcomes[outcome.Name] {
+				return fmt.Errorf("%s has scenario %s, as another shard has; want each scenario once", input.File, outcome.Name)
+			}
+			outcomes[outcome.Name] = true
+		}
 	}
-	if first == nil {
-		return nil
-	}
-	var missing []string
-	for index := 1; index <= first.Count && len(missing) < 10; index++ {
+	for index := 1; index <= first.Report.Shard.Count; index++ {
 		if !seen[index] {
-			missing = append(missing, fmt.Sprintf("%d/%d", index, first.Count))
+			return fmt.Errorf("shard %d/%d is missing; want all %d shards", index, first.Report.Shard.Count, first.Report.Shard.Count)
 		}
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("merge reports: shard %s is missing; want all %d shards", some(missing), first.Count)
+	if len(outcomes) != first.Report.Shard.Selected {
+		return fmt.Errorf("the shards have %d scenarios, want the %d that were selected: use the same arguments for each shard", len(outcomes), first.Report.Shard.Selected)
 	}
-	if outcomes != first.Selected {
-		return fmt.Errorf("merge reports: the shards have %d scenarios, want the %d that were selected: use the same arguments and the same --durations file for each shard", outcomes, first.Selected)
+	return nil
+}
+
+// sameServer returns an error for the first property that must be the same in two reports and is not.
+func sameServer(one, other Input) error {
+	a, b := one.Report.Target, other.Report.Target
+	for _, field := range []struct {
+		name string
+		a, b any
+	}{
+		{"target", a.Kind, b.Kind},
+		{"version of the API server", a.ServerVersion, b.ServerVersion},
+		{"feature gates", a.FeatureGates, b.FeatureGates},
+		{"compiled-in plugins", a.Plugins, b.Plugins},
+		{"transport", a.Transport, b.Transport},
+		{"implementation", one.Report.Implementation, other.Report.Implementation},
+	} {
+		if !reflect.DeepEqual(field.a, field.b) {
+			return fmt.Errorf("%s and %s are of different servers: their %s differ; \"admissiontest report diff\" compares them", one.File, other.File, field.name)
+		}
 	}
 	return nil
 }

@@ -191,15 +191,14 @@ func TestMerge(t *testing.T) {
 	}
 	cut := second
 	cut.Incomplete = "lost"
-	if got, err = merge(first, cut); err != nil || got.Incomplete != "r1: lost" {
+	if got, err = merge(shard(first, 1, 2, 3), shard(cut, 2, 2, 3)); err != nil || got.Incomplete != "r1: lost" {
 		t.Errorf("got %q, %v; want that r1 is incomplete", got.Incomplete, err)
 	}
 }
 
 func TestMergeRefuses(t *testing.T) {
-	a, b := part("v1.36.3", "pass a.x", "pass a.y"), part("v1.36.3", "pass b.x")
-	other := part("v1.35.4", "pass b.x")
-	gates, named := b, b
+	a, b := shard(part("v1.36.3", "pass a.x", "pass a.y"), 1, 2, 3), shard(part("v1.36.3", "pass b.x"), 2, 2, 3)
+	other, gates, named, twice := shard(part("v1.35.4", "pass b.x"), 2, 2, 3), b, b, shard(part("v1.36.3", "pass a.y"), 2, 2, 3)
 	gates.Target.FeatureGates = map[string]bool{"X": true}
 	named.Implementation = &framework.Implementation{Project: "p"}
 	tests := map[string]struct {
@@ -207,15 +206,17 @@ func TestMergeRefuses(t *testing.T) {
 		want    string
 	}{
 		"nothing":         {nil, "got no reports"},
-		"overlap":         {[]report.Report{a, b, part("v1.36.3", "pass a.y", "fail c.x")}, "r0 and r2 have 1 scenarios in common: a.y"},
-		"another version": {[]report.Report{a, other}, `r0 and r1 are of different servers: their version of the API server differ ("v1.36.3", "v1.35.4")`},
+		"overlap":         {[]report.Report{a, twice}, "r1 has scenario a.y, as another shard has"},
+		"a shard twice":   {[]report.Report{a, b, a}, "r2 is shard 1, which is given twice"},
+		"another version": {[]report.Report{a, other}, `r0 and r1 are of different servers: their version of the API server differ`},
 		"other gates":     {[]report.Report{a, gates}, "their feature gates differ"},
 		"another product": {[]report.Report{a, named}, "their implementation differ"},
-		"one is no shard": {[]report.Report{shard(a, 1, 2, 3), b}, "one of r0 and r1 is a shard and the other is not"},
+		"one is no shard": {[]report.Report{a, part("v1.36.3", "pass b.x")}, "r1 is no shard"},
+		"no shards":       {[]report.Report{part("v1.36.3", "pass b.x"), a}, "r0 is no shard"},
 		"a shard missing": {[]report.Report{shard(a, 1, 3, 5), shard(b, 3, 3, 5)}, "shard 2/3 is missing; want all 3 shards"},
-		"other shards":    {[]report.Report{shard(a, 1, 2, 3), shard(b, 2, 3, 3)}, "want shards of one selection"},
+		"other shards":    {[]report.Report{a, shard(b, 2, 3, 3)}, "want shards of one selection"},
 		"a scenario lost": {[]report.Report{shard(a, 1, 2, 4), shard(b, 2, 2, 4)}, "the shards have 3 scenarios, want the 4 that were selected"},
-		"absurd":          {[]report.Report{shard(a, 1, 1<<60, 4)}, "shard 2/1152921504606846976, 3/1152921504606846976, 4/1152921504606846976 and more is missing"},
+		"absurd":          {[]report.Report{shard(a, 1, 1<<60, 4)}, "shard 2/1152921504606846976 is missing"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -27,9 +27,6 @@ type Report struct {
 	// Summary counts the Outcomes.
 	Summary Summary `json:"summary"`
 	Timing  Timing  `json:"timing"`
-	// NotServed has the kinds and subresources that scenarios need and the API server does not
-	// serve, by area.
-	NotServed []NotServed `json:"notServed,omitempty"`
 	// NotSeen are the webhooks under test whose calls were not seen.
 	NotSeen []NotSeen `json:"notSeen,omitempty"`
 	// Claim is the claim to the profile that was run. Nil if none was.
@@ -116,16 +113,6 @@ type Shard struct {
 	Count int `json:"count"`
 	// Selected is the number of the scenarios of all shards.
 	Selected int `json:"selected"`
-}
-
-// NotServed has the kinds and subresources of one area that the API server does not serve. Each
-// scenario contributes only the first of them that it names.
-type NotServed struct {
-	Area string `json:"area"`
-	// Scenarios is the number of scenarios that are unsupported for this cause.
-	Scenarios int `json:"scenarios"`
-	// Names are the kinds and subresources, sorted: "apps/v1 Deployment", "v1 pods/exec".
-	Names []string `json:"names"`
 }
 
 // NotSeen has webhooks under test that the API server calls directly and not through a Hook. So the

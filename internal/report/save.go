@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 )
 
-// The files of a report. SaveDir writes the first two.
+// The files of a report. SaveDir writes the first three.
 const (
 	JSONFile  = "report.json"
 	JUnitFile = "junit.xml"
+	HTMLFile  = "report.html"
 	// CompressedFile is the key of a ConfigMap with a report, and the name of its file where a Pod mounts it.
 	CompressedFile = JSONFile + ".gz"
 )
@@ -26,7 +27,7 @@ const (
 	fileMode = 0o600
 )
 
-// SaveDir writes report.json and junit.xml into a directory, which it creates with DirMode if it
+// SaveDir writes report.json, junit.xml and report.html into a directory, which it creates with DirMode if it
 // does not exist. The mode of the files is 0600. Each file is replaced atomically, so it is never
 // incomplete. The error names the files that could not be written.
 func SaveDir(dir string, r Report) error {
@@ -36,7 +37,13 @@ func SaveDir(dir string, r Report) error {
 	return errors.Join(
 		ReplaceFile(filepath.Join(dir, JSONFile), func(w io.Writer) error { return WriteJSON(w, r) }),
 		ReplaceFile(filepath.Join(dir, JUnitFile), func(w io.Writer) error { return WriteJUnit(w, r) }),
+		SaveHTML(dir, r),
 	)
+}
+
+// SaveHTML writes report.html into a directory, which must exist.
+func SaveHTML(dir string, r Report) error {
+	return ReplaceFile(filepath.Join(dir, HTMLFile), func(w io.Writer) error { return WriteHTML(w, r) })
 }
 
 // WriteCompressed writes report.json, compressed by gzip.

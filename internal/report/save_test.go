@@ -32,7 +32,7 @@ func TestSaveDir(t *testing.T) {
 		if err := report.SaveDir(dir, everything()); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{report.JUnitFile, report.JSONFile}, list(t, dir)); diff != "" {
+		if diff := cmp.Diff([]string{report.JUnitFile, report.HTMLFile, report.JSONFile}, list(t, dir)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
 	}
@@ -44,7 +44,7 @@ func TestSaveDir(t *testing.T) {
 	if err != nil || !bytes.Equal(want.Bytes(), got) {
 		t.Errorf("got %s, %v, want what WriteJSON writes", got, err)
 	}
-	for name, mode := range map[string]os.FileMode{report.JUnitFile: 0o600, report.JSONFile: 0o600, ".": 0o700, "..": 0o700} {
+	for name, mode := range map[string]os.FileMode{report.JUnitFile: 0o600, report.HTMLFile: 0o600, report.JSONFile: 0o600, ".": 0o700, "..": 0o700} {
 		t.Run(name, func(t *testing.T) {
 			if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != mode {
 				t.Errorf("got %v, %v, want mode %o", info, err, mode)
@@ -71,7 +71,7 @@ func TestSaveDirLeavesTheOldFileWhereItFails(t *testing.T) {
 	if now, err := os.ReadFile(filepath.Join(dir, report.JSONFile)); err != nil || !bytes.Equal(old, now) {
 		t.Errorf("the old file is not as it was: %v", err)
 	}
-	if diff := cmp.Diff([]string{report.JUnitFile, report.JSONFile}, list(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{report.JUnitFile, report.HTMLFile, report.JSONFile}, list(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }
@@ -92,7 +92,7 @@ func TestSaveDirSaysWhatIsInTheWay(t *testing.T) {
 	if err := report.SaveDir(dir, everything()); err == nil || !strings.Contains(err.Error(), inTheWay) {
 		t.Errorf("got %v, want an error about %s", err, inTheWay)
 	}
-	if diff := cmp.Diff([]string{"file", report.JUnitFile, report.JSONFile}, list(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{"file", report.JUnitFile, report.HTMLFile, report.JSONFile}, list(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }

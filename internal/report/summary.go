@@ -138,12 +138,6 @@ func (r Report) Ordered() Report {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Area, b.Area))
 	})
 	r.Summary = Count(r.Outcomes)
-	r.NotServed = nil
-	for _, area := range areas(r.Outcomes) {
-		if not := area.notServed(); not.Scenarios > 0 {
-			r.NotServed = append(r.NotServed, not)
-		}
-	}
 	return r
 }
 
@@ -151,20 +145,6 @@ func (r Report) Ordered() Report {
 type area struct {
 	name     string
 	outcomes []Outcome
-}
-
-// notServed returns what the API server does not serve in the area.
-func (a area) notServed() NotServed {
-	not := NotServed{Area: a.name}
-	for _, outcome := range a.outcomes {
-		if outcome.Verdict == framework.Unsupported && outcome.NotServed != "" {
-			not.Scenarios++
-			not.Names = append(not.Names, outcome.NotServed)
-		}
-	}
-	slices.Sort(not.Names)
-	not.Names = slices.Compact(not.Names)
-	return not
 }
 
 // areas groups outcomes by area, in the order of the names.

@@ -74,24 +74,6 @@ func alphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// Pattern returns a regular expression (RE2, as in CEL) that matches what Has accepts.
-func Pattern(id string) string {
-	return "(^|[^a-zA-Z0-9])" + regexp.QuoteMeta(id) + "($|[^a-zA-Z0-9])"
-}
-
-// namespace matches the names of the namespaces of runs, runs of earlier versions
-// included.
-var namespace = regexp.MustCompile(`^at-([a-z0-9]+)-(?:[0-9]{3,5}|fence|reach)(?:$|[^a-z0-9])`)
-
-// OfNamespace returns the ID of the run to which a namespace belongs by its name.
-func OfNamespace(name string) (run string, ok bool) {
-	match := namespace.FindStringSubmatch(name)
-	if match == nil {
-		return "", false
-	}
-	return match[1], true
-}
-
 // scenario matches the IDs of Scenario in names.
 var scenario = regexp.MustCompile(`(?:^|[^a-zA-Z0-9])(at-[a-z0-9]+-[0-9]{5})(?:$|[^a-zA-Z0-9])`)
 

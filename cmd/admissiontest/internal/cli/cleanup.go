@@ -49,7 +49,6 @@ With --target kind: delete the kind clusters that killed runs created on this ma
 	})
 	f.add(command)
 	command.Flags().StringVar(&target, "target", framework.TargetKubeconfig, "what to clean up: kubeconfig (objects on a cluster) or kind (whole kind clusters on this machine)")
-	completeWith(command, "target", framework.TargetKubeconfig, framework.TargetKind)
 	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of its label "+apiserver.RunLabel+" (default: all runs that are not alive)")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	return command

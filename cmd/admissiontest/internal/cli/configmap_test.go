@@ -31,22 +31,23 @@ func TestReportConfigMap(t *testing.T) {
 	of := client.CoreV1().ConfigMaps("default")
 	dir := t.TempDir()
 	inFile := func(index int) string { return filepath.Join(dir, fmt.Sprintf("report-%d.json.gz", index)) }
-	get := make(chan result)
-	go func() {
-		get <- onCatalogue(t.Context(), "report", "get", "--wait", "--kubeconfig", path, "--report", dir, "default/report-0", "default/report-1")
-	}()
+	get := func(name, file string) {
+		t.Helper()
+		stored, err := of.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, file, string(stored.BinaryData[report.CompressedFile]), 0o600)
+	}
 	for index := range 2 {
 		t.Setenv("JOB_COMPLETION_INDEX", strconv.Itoa(index))
 		for range 2 { // the second one replaces the report
 			onCatalogue(t.Context(), "run", "wire.user-info", "wire.uid*", "chain", "--kubeconfig", path, "--shard", "job/2", "--report-configmap", fmt.Sprintf("default/report-%d", index)).check(t, exitPass)
 		}
-	}
-	got := <-get
-	if got.check(t, exitPass, "waiting for ConfigMap default/report-0"); got.stdout != inFile(0)+"\n"+inFile(1)+"\n" {
-		t.Errorf("report get prints %q", got.stdout)
+		get(fmt.Sprintf("report-%d", index), inFile(index))
 	}
 	onCatalogue(t.Context(), "report", "merge", "--kubeconfig", path, "--report-configmap", "default/report", inFile(0), inFile(1)).check(t, exitPass)
-	onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, "default/report").check(t, exitPass)
+	get("report", filepath.Join(dir, "report.json.gz"))
 	r, err := report.Read(filepath.Join(dir, "report.json.gz"))
 	if err != nil || r.Shard != nil || r.Summary.Total < 4 || r.Summary.Total != r.Summary.Pass+r.Summary.Unsupported {
 		t.Errorf("got %+v, %v", r.Summary, err)
@@ -73,18 +74,6 @@ func TestReportConfigMap(t *testing.T) {
 			}
 		})
 	}
-	for name, test := range map[string]struct {
-		code int
-		says string
-	}{
-		"default/theirs": {exitUsage, "ConfigMap default/theirs has no key report.json.gz: it has no report"},
-		"default/none":   {exitInfrastructure, `read ConfigMap default/none: configmaps "none" not found`},
-		"report":         {exitUsage, `ConfigMap "report": want NAMESPACE/NAME`},
-	} {
-		onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, name).check(t, test.code, test.says)
-	}
-	onCatalogue(t.Context(), "report", "get", "--kubeconfig", path, "--report", dir, "default/report", "none/report").check(t, exitUsage,
-		"default/report and none/report would be written to the same file report.json.gz")
 	if now, err := of.Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || now.Data["a"] != "b" || len(now.BinaryData) > 0 {
 		t.Errorf("the ConfigMap of others is %+v, %v", now, err)
 	}
@@ -133,16 +122,24 @@ func TestDeploy(t *testing.T) {
 	}
 	run, pod := strings.Join(parts.Spec.Template.Spec.Containers[0].Args, " "), merge.Spec.Template.Spec
 	count := int(*parts.Spec.Completions)
-	get := []string{"report", "get", "--wait", "--report", "/tmp"}
 	merged := []string{"report", "merge", "--report-configmap", "admissiontest/report"}
-	for index := range count {
-		get, merged = append(get, fmt.Sprintf("admissiontest/report-%d", index)), append(merged, fmt.Sprintf("/tmp/report-%d.json.gz", index))
+	mounts := map[string]string{}
+	for _, volume := range pod.Volumes {
+		if volume.ConfigMap != nil {
+			mounts[volume.Name] = volume.ConfigMap.Name
+		}
+	}
+	for index, mount := range pod.Containers[0].VolumeMounts[:count] {
+		merged = append(merged, mount.MountPath)
+		if want := fmt.Sprintf("report-%d", index); mounts[mount.Name] != want {
+			t.Errorf("%s has the ConfigMap %q, want %q", mount.MountPath, mounts[mount.Name], want)
+		}
 	}
 	if want := fmt.Sprintf("--shard job/%d --report-configmap admissiontest/report-$(JOB_COMPLETION_INDEX)", count); !strings.HasSuffix(run, want) {
 		t.Errorf("the parts run %q, want the end %q", run, want)
 	}
-	if !slices.Equal(pod.InitContainers[0].Args, get) || !slices.Equal(pod.Containers[0].Args, merged) {
-		t.Errorf("got %q, then %q\nwant %q, then %q", pod.InitContainers[0].Args, pod.Containers[0].Args, get, merged)
+	if !slices.Equal(pod.Containers[0].Args, merged) {
+		t.Errorf("got %q\nwant %q", pod.Containers[0].Args, merged)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 	"github.com/admissiontest/admissiontest/suites/policy"
@@ -84,7 +83,6 @@ The exit codes are the same as for run.`,
 	set.BoolVarP(&o.verbose, "verbose", "v", false, "print every outcome in full")
 	o.output.add(command, formatText, formatJSON, formatJUnit)
 	set.StringVar(&o.reportDir, "report-dir", "", "folder for report.json, junit.xml and report.html")
-	completeWith(command, "kind", string(webhook.Mutating), string(webhook.Validating))
 	return command
 }
 
@@ -101,7 +99,7 @@ func (a *app) contract(ctx context.Context, o contractOptions) error {
 	result.Timing.Total = time.Since(started).Seconds()
 	var errs []error
 	if o.reportDir != "" {
-		errs = append(errs, report.SaveDir(o.reportDir, result), html.Save(o.reportDir, result))
+		errs = append(errs, report.SaveDir(o.reportDir, result))
 	}
 	if err := errors.Join(append(errs, a.writeContract(result, o))...); err != nil {
 		return withCode(exitInfrastructure, err)

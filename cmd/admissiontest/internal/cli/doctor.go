@@ -55,8 +55,6 @@ Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a b
 	set.StringSliceVar(&o.input.Skip, "skip", nil, "not these rules")
 	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
 	set.StringVar(&o.baseline, "baseline", "", "earlier report (-o json) whose findings are accepted: only others count")
-	completeWith(command, "output", "text", "json")
-	completeWith(command, "fail-on", "error", "warning", "note", "none")
 	return command
 }
 

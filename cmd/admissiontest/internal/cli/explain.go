@@ -34,7 +34,6 @@ func (a *app) explainCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: chosen.completeNames,
 		RunE: a.reading(func(_ context.Context, args []string) error {
 			selected, err := chosen.resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {

@@ -15,7 +15,6 @@ const (
 	formatText  = "text"
 	formatJSON  = "json"
 	formatJUnit = "junit"
-	formatHTML  = "html"
 )
 
 // outputFlag is the flag -o.
@@ -30,7 +29,6 @@ func (o *outputFlag) add(command *cobra.Command, formats ...string) {
 		o.formats = []string{formatText, formatJSON}
 	}
 	command.Flags().StringVarP(&o.format, "output", "o", o.formats[0], "format of standard output: "+o.choices())
-	completeWith(command, "output", o.formats...)
 }
 
 // choices are the formats: "text, json or junit".
@@ -45,12 +43,6 @@ func (o *outputFlag) json() (bool, error) {
 		return false, usagef("--output %q: want %s%s", o.format, o.choices(), suggest.DidYouMean(o.format, o.formats))
 	}
 	return o.format == formatJSON, nil
-}
-
-// completeWith registers the values of a flag for shell completion.
-func completeWith(command *cobra.Command, flag string, values ...string) {
-	// The only possible error is an unknown flag, which the test of completion would find.
-	_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // givenFlags returns which of the named flags the command line sets, "--a and --b". It is

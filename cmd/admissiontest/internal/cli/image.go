@@ -47,8 +47,6 @@ base image. The credentials for the registry are taken from "docker login".`,
 	set.StringVar(&f.tag, "tag", "", "image reference in the tarball (default: computed from the contents)")
 	set.BoolVar(&f.self, "self", false, "make the image of admissiontest itself")
 	set.StringVar(&f.platform, "platform", "", "platform of the image: "+strings.Join(platforms(), ", ")+" (default: linux with this machine's architecture)")
-	_ = command.MarkFlagFilename("tarball", "tar")
-	completeWith(command, "platform", platforms()...)
 	return command
 }
 

@@ -162,7 +162,7 @@ func labelled(t *testing.T, config *rest.Config) []string {
 				continue // its CustomResourceDefinition was deleted meanwhile
 			}
 			for _, item := range items.Items {
-				if _, ofRun := runid.OfNamespace(item.Namespace); ofRun || item.Labels[apiserver.RunLabel] != "" {
+				if strings.HasPrefix(item.Namespace, runid.Prefix("")) || item.Labels[apiserver.RunLabel] != "" {
 					found = append(found, resource.Name+"/"+item.Namespace+"/"+item.Name)
 				}
 			}

@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -19,61 +17,33 @@ import (
 
 // readKnownFailing reads the file of --known-failing: a YAML mapping from the name of a
 // scenario, an area or a pattern to the reason. It returns the reasons by the names of
-// scenarios. Each error has file, line and column.
+// scenarios.
 func readKnownFailing(file string, all []scenario.Scenario) (map[string]string, error) {
 	content, err := userfile.Read(file)
 	if err != nil {
 		return nil, usagef("--known-failing: %w", err)
 	}
-	parsed, err := parser.ParseBytes(content, 0)
-	if err != nil {
-		return nil, usagef("--known-failing: %s: %s", file, yaml.FormatError(err, false, false))
+	var listed map[string]string
+	if err := yaml.UnmarshalStrict(content, &listed); err != nil {
+		return nil, usagef("--known-failing: %s: want a map, NAME: reason: %w", file, err)
 	}
 	reasons := map[string]string{}
-	var errs []error
-	for _, document := range parsed.Docs {
-		if document.Body == nil {
-			continue
+	for _, pattern := range slices.Sorted(maps.Keys(listed)) {
+		names, err := engine.Match(all, pattern)
+		if err == nil && strings.TrimSpace(listed[pattern]) == "" {
+			err = fmt.Errorf("%q has no reason; want NAME: reason", pattern)
 		}
-		mapping, ok := document.Body.(*ast.MappingNode)
-		if !ok {
-			errs = append(errs, wrongEntry(file, document.Body, "want a map: NAME: reason"))
-			continue
+		if err != nil {
+			return nil, usagef("--known-failing: %s: %w", file, err)
 		}
-		for _, entry := range mapping.Values {
-			if err := addKnownFailing(reasons, file, entry, all); err != nil {
-				errs = append(errs, err)
+		for _, name := range names {
+			if reasons[name] != "" {
+				return nil, usagef("--known-failing: %s: scenario %s is listed twice, also by %q", file, name, pattern)
 			}
+			reasons[name] = listed[pattern]
 		}
-	}
-	if len(errs) > 0 {
-		return nil, withCode(exitUsage, errors.Join(errs...))
 	}
 	return reasons, nil
-}
-
-// addKnownFailing adds the scenarios of one entry.
-func addKnownFailing(reasons map[string]string, file string, entry *ast.MappingValueNode, all []scenario.Scenario) error {
-	reason, ok := entry.Value.(*ast.StringNode)
-	if !ok || strings.TrimSpace(reason.Value) == "" {
-		return wrongEntry(file, entry.Key, "want a reason: NAME: reason")
-	}
-	names, err := engine.Match(all, entry.Key.GetToken().Value)
-	if err != nil {
-		return wrongEntry(file, entry.Key, err.Error())
-	}
-	for _, name := range names {
-		if reasons[name] != "" {
-			return wrongEntry(file, entry.Key, fmt.Sprintf("scenario %s is listed twice", name))
-		}
-		reasons[name] = reason.Value
-	}
-	return nil
-}
-
-func wrongEntry(file string, node ast.Node, problem string) error {
-	position := node.GetToken().Position
-	return fmt.Errorf("--known-failing: %s:%d:%d: %s", file, position.Line, position.Column, problem)
 }
 
 // implementationKeys are the keys of --implementation.

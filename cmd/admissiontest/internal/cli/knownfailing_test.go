@@ -36,11 +36,11 @@ func TestKnownFailing(t *testing.T) {
 
 func TestKnownFailingErrors(t *testing.T) {
 	for want, list := range map[string]string{
-		`known:2:1: select "mine.other": unknown name`: "# list\nmine.other: x",
-		"known:1:1: want a reason: NAME: reason":       "mine.s:",
-		"known:1:1: want a map: NAME: reason":          "- mine.s",
-		"known:2:1: scenario mine.s is listed twice":   "mine.*: x\nmine.s: y",
-		"known: [1:": "mine.s: [",
+		`known: select "mine.other": unknown name`:  "# list\nmine.other: x",
+		`known: "mine.s" has no reason`:             "mine.s:",
+		"known: want a map, NAME: reason":           "- mine.s",
+		"known: scenario mine.s is listed twice":    "mine.*: x\nmine.s: y",
+		"known: want a map, NAME: reason: error co": "mine.s: [",
 	} {
 		t.Run(want, func(t *testing.T) {
 			dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine"), "known": list})

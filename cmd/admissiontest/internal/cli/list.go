@@ -21,11 +21,10 @@ func (a *app) listCommand() *cobra.Command {
 	chosen := a.selection()
 	wide := false
 	command := &cobra.Command{
-		Use:               "list [NAME|AREA|PATTERN|FILE|DIR ...]",
-		Short:             "List scenarios",
-		Long:              "List the scenarios of the catalogue, or those that the arguments select. The arguments\nare the same as for run.",
-		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json",
-		ValidArgsFunction: chosen.completeNames,
+		Use:     "list [NAME|AREA|PATTERN|FILE|DIR ...]",
+		Short:   "List scenarios",
+		Long:    "List the scenarios of the catalogue, or those that the arguments select. The arguments\nare the same as for run.",
+		Example: "  admissiontest list reinvocation --wide\n  admissiontest list -o json",
 		RunE: a.reading(func(_ context.Context, args []string) error {
 			asJSON, err := out.json()
 			if err != nil {
@@ -42,7 +41,6 @@ func (a *app) listCommand() *cobra.Command {
 		}),
 	}
 	chosen.add(command)
-	chosen.addLevels(command)
 	out.add(command)
 	command.Flags().BoolVar(&wide, "wide", false, "also print the requirements")
 	return command

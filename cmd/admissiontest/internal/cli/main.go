@@ -51,16 +51,12 @@ type app struct {
 	catalogue fs.FS
 	// provider replaces the targets in tests. Nil means the target that the flags choose.
 	provider target.Provider
-	// raw is standard error without the filter of package console. Only commands of GitHub Actions are
-	// written to it. Everything else uses Stderr.
-	raw io.Writer
 	// parsed is true as soon as the flags and arguments are accepted. An error before
 	// that is a usage error.
 	parsed bool
 }
 
 func (a *app) main(ctx context.Context, args []string) int {
-	a.raw = a.Stderr
 	a.Stdout, a.Stderr = filtered(a.Stdout), filtered(a.Stderr)
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil
@@ -166,11 +162,8 @@ func (a *app) env(name string) string {
 	return value
 }
 
-// terminal reports whether w writes to a terminal that supports cursor movement.
-func (a *app) terminal(w io.Writer) bool {
+// color reports whether to write colours to w: a terminal, unless the environment says no. See https://no-color.org.
+func (a *app) color(w io.Writer) bool {
 	file, ok := console.NewWriter(w).Out().(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) && a.env("TERM") != "dumb" //nolint:gosec // a file descriptor is small
+	return ok && term.IsTerminal(int(file.Fd())) && a.env("TERM") != "dumb" && a.env("NO_COLOR") == "" //nolint:gosec // a file descriptor is small
 }
-
-// color reports whether to write colours to w. See https://no-color.org.
-func (a *app) color(w io.Writer) bool { return a.terminal(w) && a.env("NO_COLOR") == "" }

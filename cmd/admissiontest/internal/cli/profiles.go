@@ -12,7 +12,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 )
 
 func (a *app) reportMatrixCommand() *cobra.Command {
@@ -36,7 +35,6 @@ Name the servers with run --implementation project=NAME,version=VERSION.`,
 		},
 	}
 	command.Flags().StringVarP(&output, "output", "o", "html", "what to write: html or markdown")
-	completeWith(command, "output", "html", "markdown")
 	return command
 }
 
@@ -69,7 +67,7 @@ func (a *app) reportMatrix(args []string, markdown bool) error {
 	if markdown {
 		return report.NewMatrix(servers).WriteMarkdown(a.Stdout)
 	}
-	return html.WriteMatrix(a.Stdout, report.NewMatrix(servers))
+	return report.NewMatrix(servers).WriteHTML(a.Stdout)
 }
 
 func (a *app) reportBadgeCommand() *cobra.Command {
@@ -81,7 +79,6 @@ func (a *app) reportBadgeCommand() *cobra.Command {
 		Example: "  admissiontest report badge out --profile webhooks > badge.json",
 	}, func(input report.Input) error { return a.reportBadge(input.Report, name) })
 	command.Flags().StringVar(&name, "profile", "", "the profile: "+strings.Join(engine.ProfileNames(), ", "))
-	completeWith(command, "profile", engine.ProfileNames()...)
 	return command
 }
 
@@ -135,21 +132,6 @@ func (a *app) reportVerify(input report.Input) error {
 	}
 	_, err = io.WriteString(a.Stdout, "the report is right: its outcomes are of the catalogue, and its claims follow from them\n")
 	return err
-}
-
-func (a *app) reportKnownFailingCommand() *cobra.Command {
-	return a.ofReport(&cobra.Command{
-		Use:   "known-failing DIR|FILE",
-		Short: "Print a file for run --known-failing",
-		Long: `Print the scenarios of a report that failed, with their reasons, as a file for
-run --known-failing. Replace each reason by the issue in which the failure is tracked.`,
-		Example: "  admissiontest report known-failing out > known-failing.yaml",
-	}, a.reportKnownFailing)
-}
-
-// reportKnownFailing implements the command report known-failing.
-func (a *app) reportKnownFailing(input report.Input) error {
-	return input.Report.WriteKnownFailing(a.Stdout)
 }
 
 // wholeCatalogue returns the scenarios of this version.

@@ -2,9 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -103,26 +100,4 @@ func TestMatrix(t *testing.T) {
 	onCatalogue(t.Context(), "report", "matrix", "-o", "pdf", ".").check(t, exitUsage, "want html or markdown")
 	onCatalogue(t.Context(), "report", "matrix").check(t, exitUsage, "takes the folders of reports")
 	onCatalogue(t.Context(), "report", "matrix", t.TempDir()).check(t, exitUsage, "no such file")
-}
-
-// What report known-failing prints makes the same run pass.
-func TestReportKnownFailing(t *testing.T) {
-	got := onCatalogue(t.Context(), "report", "known-failing", submitted(t, failFirst))
-	got.check(t, exitPass)
-	file := filepath.Join(t.TempDir(), "known.yaml")
-	if err := os.WriteFile(file, []byte(got.stdout), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
-	if err != nil {
-		t.Fatal(err)
-	}
-	known, err := readKnownFailing(file, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(known) != 1 || !strings.Contains(fmt.Sprint(known), "it does not") {
-		t.Errorf("known failing are %v; want the first scenario with its reason", known)
-	}
-	onCatalogue(t.Context(), "report", "known-failing").check(t, exitUsage, "takes one DIR or FILE")
 }

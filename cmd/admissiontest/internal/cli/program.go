@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,13 +24,6 @@ import (
 // webhook server.
 const programURL = "https://127.0.0.1:9443"
 
-// logFile is the file with the log of the program, in the folder of --report. It has the first and the last bytes
-// of what the program printed, up to logSize each.
-const (
-	logFile = "program.log"
-	logSize = 4 << 20
-)
-
 // endLimit is how long to wait for the end of a program that did not answer a call. When a program
 // ends, its connections close a moment before the process ends.
 const endLimit = time.Second
@@ -44,7 +35,6 @@ type userProgram struct {
 	// Progress is called with a line for people. It must be set before Provider.
 	Progress func(line string)
 
-	log io.Writer
 	// installs is true if the run installs objects before the first scenario.
 	installs bool
 	// end ends the run.
@@ -116,26 +106,6 @@ func (p *userProgram) Check(selected []scenario.Scenario, skip map[string]string
 	return nil
 }
 
-// OpenLog opens the file for the log of the program in the folder of a report. The returned
-// function closes it.
-func (p *userProgram) OpenLog(dir string) (func() error, error) {
-	if len(p.Command) == 0 || dir == "" {
-		return func() error { return nil }, nil
-	}
-	file, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, usagef("--report: %w", err)
-	}
-	log := &processes.Log{First: logSize, Last: logSize, To: file}
-	p.log = log
-	return func() error {
-		if err := errors.Join(log.Finish(), file.Close()); err != nil {
-			return fmt.Errorf("write the log of %s: %w", p.Command[0], err)
-		}
-		return nil
-	}, nil
-}
-
 // Provider returns a provider that also starts the program, if there is one. Installs says whether
 // the run installs objects before the first scenario. End ends the run.
 func (p *userProgram) Provider(targets target.Provider, end context.CancelCauseFunc, installs bool) target.Provider {
@@ -179,7 +149,7 @@ func (t programTarget) start() (err error) {
 	p := t.program
 	p.Progress("starting " + strings.Join(p.Command, " "))
 	p.running, err = processes.StartProgram(processes.ProgramOptions{
-		Command: p.Command, KubeConfig: t.Optional().KubeConfig, Certificates: p.certificates, Log: p.log,
+		Command: p.Command, KubeConfig: t.Optional().KubeConfig, Certificates: p.certificates,
 		Ended: func(reason error) { p.end(&endedError{redact.Text(reason.Error())}) },
 	})
 	return err

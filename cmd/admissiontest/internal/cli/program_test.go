@@ -8,8 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -89,30 +87,5 @@ func TestCertify(t *testing.T) {
 	again, err := p.Certify([]string{"guard-system/guard"})
 	if err != nil || !bytes.Equal(authorities, again) {
 		t.Errorf("another certificate for the same Services: %v", err)
-	}
-}
-
-// A program that prints without end does not fill the disk.
-func TestLongLog(t *testing.T) {
-	p := &userProgram{Command: []string{"sh", "-c", `echo first; head -c 20000000 /dev/zero | tr '\0' x; echo; echo last`}, Progress: func(string) {}}
-	dir := t.TempDir()
-	finish, err := p.OpenLog(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	started, err := p.Provider(bareTarget{}, func(error) {}, false).Start(t.Context(), target.StartOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.running.WaitUntilEnded(t.Context())
-	if err := errors.Join(started.Close(t.Context()), finish()); err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.ReadFile(filepath.Join(dir, logFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(log) > 2*logSize+100 || !bytes.HasPrefix(log, []byte("first\nx")) || !bytes.Contains(log, []byte("\n(admissiontest: ")) || !bytes.HasSuffix(log, []byte("\nlast\n")) {
-		t.Errorf("the log has %d bytes, begins with %.20q and ends with %q", len(log), log, log[max(0, len(log)-20):])
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -109,7 +108,7 @@ func (f *talkative) run(t *testing.T) (outputs map[string]string) {
 	asJSON := execute(t.Context(), f, "run", "./", "-o", "json")
 	asJSON.check(t, exitFail)
 	outputs = map[string]string{"console": got.stdout, "progress": got.stderr, "-o json": asJSON.stdout}
-	for _, name := range []string{report.JSONFile, report.JUnitFile, html.File} {
+	for _, name := range []string{report.JSONFile, report.JUnitFile, report.HTMLFile} {
 		data, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil {
 			t.Fatal(err)

@@ -10,11 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	return parent("report", "Work with the reports of runs", a.reportGetCommand(), a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportBadgeCommand(), a.reportVerifyCommand(), a.reportKnownFailingCommand())
+	return parent("report", "Work with the reports of runs", a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportBadgeCommand(), a.reportVerifyCommand())
 }
 
 // readReport is report.Read. Its error has the exit code exitUsage.
@@ -69,10 +68,10 @@ func (a *app) reportHTML(input report.Input) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = filepath.Dir(dir)
 	}
-	if err := html.Save(dir, input.Report); err != nil {
+	if err := report.SaveHTML(dir, input.Report); err != nil {
 		return usagef("%w", err)
 	}
-	_, err := fmt.Fprintln(a.Stdout, filepath.Join(dir, html.File))
+	_, err := fmt.Fprintln(a.Stdout, filepath.Join(dir, report.HTMLFile))
 	return err
 }
 
@@ -86,23 +85,24 @@ differs between the servers, and the scenarios whose verdict changed, the new on
 removed ones, by cause. BEFORE and AFTER are folders of reports, or their report.json files.
 
 The exit code is 1 if a MUST that did not fail in BEFORE fails in AFTER.`,
-		Example: "  admissiontest report diff yesterday today\n  admissiontest report diff v1.35 v1.36 -o html > diff.html",
+		Example: "  admissiontest report diff yesterday today",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usagef("%s takes BEFORE and AFTER; got %d arguments", command.CommandPath(), len(args))
 			}
-			if _, err := out.json(); err != nil {
+			asJSON, err := out.json()
+			if err != nil {
 				return err
 			}
-			return a.reading(func(_ context.Context, args []string) error { return a.reportDiff(args, out.format) })(command, args)
+			return a.reading(func(_ context.Context, args []string) error { return a.reportDiff(args, asJSON) })(command, args)
 		},
 	}
-	out.add(command, formatText, formatJSON, formatHTML)
+	out.add(command)
 	return command
 }
 
 // reportDiff implements the command report diff.
-func (a *app) reportDiff(args []string, format string) error {
+func (a *app) reportDiff(args []string, asJSON bool) error {
 	inputs, err := readReports(args)
 	if err != nil {
 		return err
@@ -110,12 +110,9 @@ func (a *app) reportDiff(args []string, format string) error {
 	before, after := inputs[0], inputs[1]
 	diff := report.Compare(before.Report, after.Report)
 	diff.Before.File, diff.After.File = before.File, after.File
-	switch format {
-	case formatJSON:
+	if asJSON {
 		err = report.WriteDiffJSON(a.Stdout, diff)
-	case formatHTML:
-		err = html.WriteDiff(a.Stdout, diff)
-	default:
+	} else {
 		err = report.WriteDiff(a.Stdout, diff)
 	}
 	if err == nil && diff.Worse() {
@@ -133,8 +130,7 @@ func (a *app) reportMergeCommand() *cobra.Command {
 		Use:   "merge DIR|FILE ...",
 		Short: "Merge the reports of shards into the report of one run",
 		Long: `Merge the reports of all shards of a run (run --shard) into one report, print it, and exit
-with the exit code of the whole run. You can also merge reports of several runs without
-shards, if they are of the same server and have no scenario in common.`,
+with the exit code of the whole run.`,
 		Example: "  admissiontest report merge shard-1 shard-2 --report out",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -162,7 +158,6 @@ shards, if they are of the same server and have no scenario in common.`,
 	configMap.add(command)
 	command.Flags().StringVar(&dir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
-	_ = command.MarkFlagDirname("report")
 	return command
 }
 
@@ -196,7 +191,7 @@ func (a *app) reportMerge(args []string, dir string, asJSON, verbose bool) (*rep
 func (a *app) writeReport(r report.Report, dir string, asJSON, verbose bool) error {
 	var errs []error
 	if dir != "" {
-		errs = append(errs, report.SaveDir(dir, r), html.Save(dir, r))
+		errs = append(errs, report.SaveDir(dir, r))
 	}
 	if asJSON {
 		errs = append(errs, report.WriteJSON(a.Stdout, r))
@@ -220,4 +215,17 @@ func makeReportDir(dir string) error {
 		return usagef("--report: %w", err)
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// summarize adds a report to the summary of a job of GitHub Actions. An error of it does not change the exit code.
+func (a *app) summarize(r report.Report) error {
+	name := a.env("GITHUB_STEP_SUMMARY")
+	if name == "" {
+		return nil
+	}
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the runner names it
+	if err != nil {
+		return fmt.Errorf("write job summary: %w", err)
+	}
+	return errors.Join(report.WriteMarkdown(file, r), file.Close())
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,11 +15,49 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
+// requestFlags describe the request for an object.
+type requestFlags struct {
+	operation, subresource, old, user string
+	groups                            []string
+}
+
+// add adds the flags to a command. The texts say what is the default.
+func (f *requestFlags) add(command *cobra.Command, operation, user string) {
+	set := command.Flags()
+	set.StringVar(&f.operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default: "+operation+")")
+	set.StringVar(&f.subresource, "subresource", "", "subresource of the object, such as status, scale or exec")
+	set.StringVar(&f.old, "old", "", "file with the stored object of an update (default: the same object)")
+	set.StringVar(&f.user, "as", "", "user that sends the request (default: "+user+")")
+	set.StringSliceVar(&f.groups, "as-group", nil, "groups of the user")
+}
+
+// check returns a usage error for flags that cannot be right.
+func (f *requestFlags) check() error {
+	known := []string{review.OpCreate, review.OpUpdate, review.OpDelete, review.OpConnect}
+	switch f.operation = strings.ToUpper(f.operation); {
+	case f.operation != "" && !slices.Contains(known, f.operation):
+		return usagef("--operation %q: want %s%s", f.operation, strings.Join(known, ", "), suggest.DidYouMean(f.operation, known))
+	case f.old != "" && f.operation != review.OpUpdate:
+		return usagef("--old needs --operation UPDATE: other requests have no stored object beside the new one")
+	case len(f.groups) > 0 && f.user == "":
+		return usagef("--as-group needs --as")
+	}
+	return nil
+}
+
+// oneObject returns an error unless there is one argument, the file with the object of a request.
+func oneObject(command *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s: got %d arguments; want one file with the object of the request", command.CommandPath(), len(args))
+	}
+	return nil
+}
+
 // reviewOptions are the flags of review.
 type reviewOptions struct {
-	operation, subresource, old, user string
-	definitions, groups               []string
-	dryRun                            bool
+	requestFlags
+	definitions []string
+	dryRun      bool
 }
 
 func (a *app) reviewCommand() *cobra.Command {
@@ -33,36 +72,21 @@ that an API server sets is set.
 The review is built in this process, as for a mutating webhook. The object is encoded as by an
 API server, but it is not defaulted.`,
 		Example: "  admissiontest review pod.yaml\n  admissiontest review pod.yaml --operation CONNECT --subresource exec\n  admissiontest review pod.yaml | curl --cacert ca.crt -H 'Content-Type: application/json' --data-binary @- https://localhost:9443/validate",
-		Args: func(command *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%s: got %d arguments; want one file with the object of the request", command.CommandPath(), len(args))
-			}
-			return nil
-		},
+		Args:    oneObject,
 	}
 	command.RunE = a.reading(func(_ context.Context, args []string) error { return a.review(args[0], o) })
+	o.add(command, review.OpCreate, "jane, an administrator of a namespace")
 	set := command.Flags()
-	set.StringVar(&o.operation, "operation", review.OpCreate, "CREATE, UPDATE, DELETE or CONNECT")
-	set.StringVar(&o.subresource, "subresource", "", "subresource of the object, such as status, scale or exec")
-	set.StringVar(&o.old, "old", "", "file with the stored object of an update (default: the same object)")
-	set.StringVar(&o.user, "as", "", "user that sends the request (default: jane, an administrator of a namespace)")
-	set.StringSliceVar(&o.groups, "as-group", nil, "groups of the user")
 	set.StringSliceVar(&o.definitions, "definitions", nil, "files or folders with the CustomResourceDefinition of the object")
 	set.BoolVar(&o.dryRun, "dry-run", false, "the request is a dry run")
-	completeWith(command, "operation", review.OpCreate, review.OpUpdate, review.OpDelete, review.OpConnect)
 	return command
 }
 
 func (a *app) review(file string, o reviewOptions) error {
-	known := []string{review.OpCreate, review.OpUpdate, review.OpDelete, review.OpConnect}
-	switch o.operation = strings.ToUpper(o.operation); {
-	case !slices.Contains(known, o.operation):
-		return usagef("--operation %q: want %s%s", o.operation, strings.Join(known, ", "), suggest.DidYouMean(o.operation, known))
-	case o.old != "" && o.operation != review.OpUpdate:
-		return usagef("--old needs --operation UPDATE: other requests have no stored object beside the new one")
-	case len(o.groups) > 0 && o.user == "":
-		return usagef("--as-group needs --as")
+	if err := o.check(); err != nil {
+		return err
 	}
+	o.operation = cmp.Or(o.operation, review.OpCreate)
 	var definitions []map[string]any
 	if len(o.definitions) > 0 {
 		project, err := shipped.Read(o.definitions...)

@@ -19,9 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/policymutants"
 	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // runFlags are the flags of the command run, and the run that they describe.
@@ -74,7 +72,6 @@ the end. Without --endpoint it is called at ` + programURL + `. In its arguments
   admissiontest run my-scenarios/ --watch            # again on each save
   admissiontest run my-scenarios/ -- ./my-webhook --port 9443 --cert-dir {cert-dir}
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
-		ValidArgsFunction: f.selection.completeNames,
 	}
 	command.RunE = func(command *cobra.Command, args []string) error {
 		a.parsed = true
@@ -83,9 +80,6 @@ the end. Without --endpoint it is called at ` + programURL + `. In its arguments
 		}
 		if err := f.checkMutants(args); err != nil {
 			return err
-		}
-		if f.mutants > 0 && (f.shard != "" || f.watch) {
-			return usagef("--mutants cannot be combined with --shard or --watch: it is about all cases of a PolicyTest")
 		}
 		args, program, err := cutProgram(command, args)
 		if f.program.Command = program; err != nil {
@@ -162,7 +156,6 @@ func groupFlags(command *cobra.Command) {
 func (f *runFlags) addOwn(command *cobra.Command) {
 	set := command.Flags()
 	set.StringVar(&f.profile, "profile", "", "run the requirements of a profile, and say whether the API server conforms to it: "+strings.Join(engine.ProfileNames(), ", "))
-	completeWith(command, "profile", engine.ProfileNames()...)
 	set.StringVar(&f.shard, "shard", "", "run only part I of N of the selected scenarios: I/N, or "+byIndex+"/N in an Indexed Job of N pods; \"admissiontest report merge\" merges the reports of all parts")
 	set.StringArrayVar(&f.install, "install", nil, "install the webhook configurations, policies and CustomResourceDefinitions of FILE|DIR, such as the output of kustomize build, for all scenarios, and remove them at the end (repeatable)")
 	set.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
@@ -177,9 +170,8 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.Lookup("mutants").NoOptDefVal = "100"
 	set.BoolVar(&f.about.Strict, "strict", false, "the run also fails if a SHOULD fails")
 	set.BoolVar(&f.about.FailOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")
-	set.BoolVar(&f.watch, "watch", false, "run all scenarios, then after each save run those that it affects: the scenarios in the file, those that use it as a givenFile, policy or object, or all scenarios if a plugin or PROGRAM changed. Stop it with an interrupt; the exit code is that of the last run")
+	set.BoolVar(&f.watch, "watch", false, "run again after each save of a scenario, of a file that it refers to, of a plugin or of PROGRAM. Stop it with an interrupt; the exit code is that of the last run")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
-	_ = errors.Join(command.MarkFlagDirname("report"), command.MarkFlagFilename("install", "yaml", "yml", "json"), command.MarkFlagFilename("known-failing", "yaml", "yml"), command.RegisterFlagCompletionFunc("skip", f.selection.completeNames))
 }
 
 // run implements the command run.
@@ -190,9 +182,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if _, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, a.plan(f, args, nil) }); err != nil {
 		return err
 	}
-	return a.execute(ctx, f, func() (display, target.Provider) {
-		return f.targets(a, newDisplay(a.Stderr, len(scenario.Cases(f.run.Scenarios)), a.terminal(a.Stderr)))
-	})
+	return a.execute(ctx, f)
 }
 
 // claimed sets the profile of --profile, and returns the arguments that select its scenarios.
@@ -274,22 +264,25 @@ func (a *app) project(paths []string) (*shipped.Project, error) {
 	return project, nil
 }
 
-// execute carries out what plan planned. The function show begins to show the progress, and returns the
-// display and the provider of the targets.
-func (a *app) execute(ctx context.Context, f *runFlags, show func() (display, target.Provider)) error {
-	closeLog, err := f.openReport(ctx)
-	if err != nil {
+// execute carries out what plan planned.
+func (a *app) execute(ctx context.Context, f *runFlags) error {
+	if err := f.openReport(ctx); err != nil {
 		return err
 	}
-	shown, targets := show()
 	options := f.run
 	running, end := context.WithCancelCause(ctx)
 	began := time.Now()
 	makeRoom(len(f.selection.loaded))
 	defer end(nil)
+	shown := newProgress(a.Stderr, len(scenario.Cases(f.run.Scenarios)), func(outcome report.Outcome) {
+		if f.failFast && f.failsAlone(outcome) {
+			end(engine.ErrFailFast)
+		}
+	})
 	options.Progress = shown
-	if f.failFast {
-		options.Progress = failFast{Progress: shown, flags: f, end: end}
+	targets := a.provider
+	if targets == nil {
+		targets = f.target.provider(shown.Line)
 	}
 	f.program.Progress = shown.Line
 	options.Provider = f.program.Provider(targets, end, len(options.Install.Objects()) > 0)
@@ -301,14 +294,13 @@ func (a *app) execute(ctx context.Context, f *runFlags, show func() (display, ta
 		options.Progress.Stage("running the cases with changed policies")
 		result.Mutants, runErr = policymutants.Mutate(running, options, policymutants.MutateOptions{Most: f.mutants, Before: result})
 	}
-	shown.Close()
 	result.Timing.Total = time.Since(began).Seconds()
 	result.Implementation, result.FailOnUnsupported, result.Strict = f.about.Implementation, f.about.FailOnUnsupported, f.about.Strict
 	result.Environment, result.Shard = thisEnvironment(began), f.about.Shard
 	if f.claim != nil {
 		claim, err := f.claim.Judge(result, f.selection.loaded)
 		if err != nil {
-			return errors.Join(err, closeLog())
+			return err
 		}
 		result.Claim = &claim
 	}
@@ -317,15 +309,18 @@ func (a *app) execute(ctx context.Context, f *runFlags, show func() (display, ta
 	if errors.Is(runErr, engine.ErrFailFast) && ctx.Err() == nil {
 		runErr = nil // the report says that the run is incomplete, and why
 	}
-	err = errors.Join(a.finish(context.WithoutCancel(ctx), f, result, runErr), closeLog())
+	err := a.finish(context.WithoutCancel(ctx), f, result, runErr)
 	f.program.PrintLog(a.Stderr, err)
 	return err
 }
 
 // checkMutants checks --mutants and the arguments: in "--mutants 30", 30 is an argument.
 func (f *runFlags) checkMutants(args []string) error {
-	if f.mutants < 0 {
+	switch {
+	case f.mutants < 0:
 		return usagef("--mutants %d: want a number from 0", f.mutants)
+	case f.mutants > 0 && (f.shard != "" || f.watch):
+		return usagef("--mutants cannot be combined with --shard or --watch: it is about all cases of a PolicyTest")
 	}
 	for _, arg := range args {
 		if _, err := strconv.Atoi(arg); err == nil && f.mutants > 0 {
@@ -335,40 +330,19 @@ func (f *runFlags) checkMutants(args []string) error {
 	return nil
 }
 
-// failFast is a progress that ends the run when a scenario fails it.
-type failFast struct {
-	engine.Progress
-	flags *runFlags
-	end   context.CancelCauseFunc
+// failsAlone reports whether the exit code for an outcome alone is exitFail.
+func (f *runFlags) failsAlone(outcome report.Outcome) bool {
+	alone := report.Report{Outcomes: []report.Outcome{outcome}, FailOnUnsupported: f.about.FailOnUnsupported}
+	return alone.ExitCode(f.about.Strict) == exitFail
 }
 
-// Done ends the run if the exit code for this outcome alone is exitFail.
-func (f failFast) Done(outcome report.Outcome) {
-	f.Progress.Done(outcome)
-	alone := report.Report{Outcomes: []report.Outcome{outcome}, FailOnUnsupported: f.flags.about.FailOnUnsupported}
-	if alone.ExitCode(f.flags.about.Strict) == exitFail {
-		f.end(engine.ErrFailFast)
-	}
-}
-
-// targets returns the provider of the targets, and the progress of a run on it.
-func (f *runFlags) targets(a *app, shown display) (display, target.Provider) {
-	if a.provider != nil {
-		return shown, a.provider
-	}
-	return shown, f.target.provider(shown.Line)
-}
-
-// openReport makes the folder of the report, and opens the log of the program in it. It also tries to write to the ConfigMap of
-// the report. It is called before the run, so that an error does not waste the run.
-func (f *runFlags) openReport(ctx context.Context) (closeLog func() error, err error) {
+// openReport makes the folder of the report, and tries to write to its ConfigMap. It is called before the run, so that an
+// error does not waste the run.
+func (f *runFlags) openReport(ctx context.Context) (err error) {
 	if f.saveToCluster, err = f.configMap.open(ctx, &f.target.cluster); err != nil {
-		return nil, err
+		return err
 	}
-	if err := makeReportDir(f.reportDir); err != nil {
-		return nil, err
-	}
-	return f.program.OpenLog(f.reportDir)
+	return makeReportDir(f.reportDir)
 }
 
 // thisEnvironment returns the environment of a run that began at a time.
@@ -414,7 +388,7 @@ const saveLimit = 15 * time.Second
 func (a *app) finish(ctx context.Context, f *runFlags, result report.Report, runErr error) error {
 	var errs []error
 	if f.reportDir != "" {
-		errs = append(errs, report.SaveDir(f.reportDir, result), html.Save(f.reportDir, result))
+		errs = append(errs, report.SaveDir(f.reportDir, result))
 	}
 	if f.saveToCluster != nil && runErr == nil { // otherwise a Job runs it again, and what merges the reports must not see this one
 		limited, cancel := context.WithTimeout(ctx, saveLimit)
@@ -424,15 +398,13 @@ func (a *app) finish(ctx context.Context, f *runFlags, result report.Report, run
 	switch {
 	case f.asJSON:
 		errs = append(errs, report.WriteJSON(a.Stdout, result))
-	case f.watch:
-		errs = append(errs, report.WriteTotals(a.Stdout, result, report.ConsoleOptions{Color: a.color(a.Stdout), Strict: f.about.Strict}))
 	case result.Target.Kind != "" || runErr == nil: // without a target there is no report
 		errs = append(errs, report.WriteConsole(a.Stdout, result, report.ConsoleOptions{
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.about.Strict,
 		}))
 	}
 	if a.env("GITHUB_ACTIONS") == "true" {
-		if err := a.github(result); err != nil {
+		if err := a.summarize(result); err != nil {
 			a.note(err.Error())
 		}
 	}

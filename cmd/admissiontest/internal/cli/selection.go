@@ -10,16 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
-	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// selectionFlags is the set of scenarios that the arguments and --only of a command choose, and --level of list.
+// selectionFlags is the set of scenarios that the arguments and --only of a command choose.
 type selectionFlags struct {
 	// catalogue has the scenarios that can be selected by name.
 	catalogue fs.FS
@@ -33,51 +30,20 @@ type selectionFlags struct {
 	// fromFiles has the names of the scenarios and cases that resolve read from files of the command line.
 	fromFiles map[string]bool
 
-	levels, only []string
+	only []string
 }
 
 // add adds --only to a command.
 func (s *selectionFlags) add(command *cobra.Command) {
 	command.Flags().StringSliceVar(&s.only, "only", nil, "of the scenarios that the arguments select, also those in FILE and DIR, only these: NAME, AREA or PATTERN")
-	_ = command.RegisterFlagCompletionFunc("only", s.completeNames)
-}
-
-// addLevels adds --level to a command.
-func (s *selectionFlags) addLevels(command *cobra.Command) {
-	var levels []string
-	for _, level := range framework.Levels() {
-		levels = append(levels, string(level))
-	}
-	command.Flags().StringSliceVar(&s.levels, "level", nil, "only these levels: "+strings.Join(levels, ", "))
-	completeWith(command, "level", levels...)
-}
-
-// filter returns the filter of --level.
-func (s *selectionFlags) filter() (engine.Filter, error) {
-	var filter engine.Filter
-	var known []string
-	for _, level := range framework.Levels() {
-		known = append(known, string(level))
-	}
-	for _, text := range s.levels {
-		level := framework.Level(strings.ToUpper(strings.TrimSpace(text)))
-		if !slices.Contains(framework.Levels(), level) {
-			return filter, usagef("--level %q: want %s%s", text, strings.Join(known, ", "), suggest.DidYouMean(text, known))
-		}
-		filter.Levels = append(filter.Levels, level)
-	}
-	return filter, nil
 }
 
 // resolve loads the scenarios that args name and returns the selected ones, sorted by
 // name. It reads only the named files, and the catalogue only if args need it. The options say
 // which webhooks are installed for all scenarios.
 func (s *selectionFlags) resolve(args []string, options scenario.LoadOptions) ([]scenario.Scenario, error) {
-	filter, err := s.filter()
-	if err != nil {
-		return nil, err
-	}
 	var catalogue []scenario.Scenario
+	var err error
 	if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return !looksLikePath(arg) }) {
 		if catalogue, err = scenario.Load(scenario.LoadOptions{FS: s.catalogue}); err != nil {
 			return nil, errors.Join(errors.New("load the built-in catalogue: this is a bug of this build of admissiontest"), err)
@@ -95,7 +61,7 @@ func (s *selectionFlags) resolve(args []string, options scenario.LoadOptions) ([
 	var selected []scenario.Scenario
 	if len(paths) == 0 || len(names) > 0 {
 		if selected, err = engine.Select(catalogue, names, engine.Filter{}); err != nil {
-			return nil, inFiles(err, files, names)
+			return nil, err
 		}
 	}
 	if err := s.merge(selected, files); err != nil {
@@ -105,20 +71,9 @@ func (s *selectionFlags) resolve(args []string, options scenario.LoadOptions) ([
 	selected = append(selected, files...)
 	slices.SortFunc(selected, func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	if selected, err = engine.Select(selected, s.only, engine.Filter{}); err != nil && len(s.only) > 0 {
-		return nil, fmt.Errorf("--only: %w", err)
+		err = fmt.Errorf("--only: %w", err)
 	}
-	return engine.Select(selected, nil, filter)
-}
-
-// inFiles returns the error of names that the catalogue does not have, with the advice to use --only
-// if scenarios of files have them.
-func inFiles(err error, files []scenario.Scenario, names []string) error {
-	for _, name := range names {
-		if found, _ := engine.Match(files, name); len(found) > 0 {
-			return fmt.Errorf("%w; a NAME or PATTERN is of the catalogue: to select %s in the given files, write --only %s", err, found[0], shellescape.Quote(name))
-		}
-	}
-	return err
+	return selected, err
 }
 
 // args returns the arguments and flags that select only one scenario.
@@ -182,19 +137,4 @@ func sortArguments(args, known []string) (names, paths []string) {
 		}
 	}
 	return names, paths
-}
-
-// completeNames completes areas and scenarios of the catalogue, and files.
-func (s *selectionFlags) completeNames(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	all, err := scenario.Load(scenario.LoadOptions{FS: s.catalogue})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	var names []string
-	for _, name := range engine.Names(all) {
-		if strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
-			names = append(names, name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveDefault
 }

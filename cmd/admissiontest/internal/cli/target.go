@@ -34,7 +34,6 @@ func (f *assetFlags) add(command *cobra.Command) {
 // addDir adds --assets-dir to a command.
 func (f *assetFlags) addDir(command *cobra.Command) {
 	command.Flags().StringVar(&f.dir, "assets-dir", "", "folder with kube-apiserver and etcd (default: KUBEBUILDER_ASSETS, else binaries found on this machine, else built)")
-	_ = command.MarkFlagDirname("assets-dir")
 }
 
 // addVersion adds --k8s-version to a command.
@@ -53,7 +52,6 @@ type pluginFlag []binaries.Plugin
 // add adds --plugin to a command.
 func (f *pluginFlag) add(command *cobra.Command) {
 	command.Flags().Var(f, "plugin", "compile the admission plugins of a Go package into kube-apiserver: PACKAGE is a folder (./pkg/owner) or an import path; before, after and last set their place in the order of plugins (default: where Kubernetes puts new plugins); off disables them by default (repeatable)")
-	_ = command.MarkFlagDirname("plugin")
 }
 
 // Type returns the form of a value, for the help.
@@ -116,12 +114,10 @@ func targets() []string {
 func (f *targetFlags) add(command *cobra.Command) {
 	set := command.Flags()
 	set.StringVar(&f.name, "target", "", "where to run: envtest starts an API server on this machine, kind creates a cluster, kubeconfig uses an existing cluster (default: envtest, or kubeconfig if --kubeconfig or --context is given)")
-	completeWith(command, "target", targets()...)
 	f.cluster.add(command)
 	set.BoolVar(&f.disposable, "disposable", false, "with --kubeconfig: the API server is only for tests and has no other clients, so scenarios can run whose configurations decide about all requests")
 	set.StringVar(&f.transport.Mode, "transport", providers.TransportAuto, "how the API server reaches the Hooks: url (on this machine), service (through a pod in the cluster) or auto (url if it works, otherwise service)")
 	set.StringVar(&f.transport.HookImage, "hook-image", "", "image of the pod for --transport service, made by \"admissiontest image\" (default on a kind cluster of this machine: built and loaded into the nodes)")
-	completeWith(command, "transport", providers.Transports()...)
 	f.assets.add(command)
 	f.assets.plugins.add(command)
 	set.BoolVar(&f.observePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins and show them in timelines (default: only with --plugin, and on the servers of scenarios that expect such calls)")

@@ -57,7 +57,7 @@ func TestList(t *testing.T) {
 	t.Chdir(dir)
 	for name, args := range map[string][]string{
 		"list":       nil,
-		"list-wide":  {"--wide", "--level", "must,MAY"},
+		"list-wide":  {"--wide", "order.by-name", "wire"},
 		"list-json":  {"-o", "json", "order.*"},
 		"list-files": {"mine", "wire"},
 	} {
@@ -142,24 +142,9 @@ func TestCompletion(t *testing.T) {
 			}
 		})
 	}
-	for want, args := range map[string][]string{
-		"order.by-name":   {"run", "order.b"},
-		"order":           {"explain", "or"},
-		"wire":            {"run", "--skip", "w"},
-		"SHOULD":          {"list", "--level", "S"},
-		"kubeconfig":      {"run", "--target", "k"},
-		"json":            {"list", "-o", ""},
-		"cleanup\tRemove": {"clean"},
-	} {
-		t.Run(want, func(t *testing.T) {
-			got := execute(t.Context(), nil, append([]string{"__complete"}, args...)...)
-			lines := strings.Split(got.stdout, "\n")
-			if !slices.ContainsFunc(lines, func(line string) bool {
-				return line == want || strings.Contains(want, "\t") && strings.HasPrefix(line, want)
-			}) {
-				t.Errorf("completion of %q lacks %q:\n%s", args, want, got.stdout)
-			}
-		})
+	got := execute(t.Context(), nil, "__complete", "clean")
+	if got.check(t, exitPass); !strings.HasPrefix(got.stdout, "cleanup\tRemove") {
+		t.Errorf("completion of clean:\n%s", got.stdout)
 	}
 }
 
@@ -196,7 +181,7 @@ func TestEnvironment(t *testing.T) {
 	if a.env("TERM") != "b" || a.env("HOME") != "" {
 		t.Errorf("TERM = %q, HOME = %q", a.env("TERM"), a.env("HOME"))
 	}
-	if a.terminal(&strings.Builder{}) {
-		t.Error("terminal = true for a Builder")
+	if a.color(&strings.Builder{}) {
+		t.Error("color = true for a Builder")
 	}
 }

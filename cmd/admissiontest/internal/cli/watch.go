@@ -2,21 +2,19 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/processes"
-	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // lastRunError is the error of run --watch after an interrupt. It has the exit code of the last
@@ -32,37 +30,29 @@ type watchLoop struct {
 	flags *runFlags
 	args  []string
 	files watchedFiles
-	// provider is made again when a plugin has changed. Nil means that it must be made.
+	// provider knows the binaries. It is made again when a plugin has changed. Nil means that it must be made.
 	provider target.Provider
-	// opened are the files that scenarios were read from.
-	opened map[string]bool
-	// known has the content of each scenario when it was read the last time, by name.
-	known map[string]string
-	// pending are the changed files that have not been read yet. due are the names of the scenarios
-	// to run. A file stays in pending until it is read without errors. A scenario stays in due
-	// until a run ends with a result.
-	pending, due map[string]bool
-	code         int
+	code     int
 }
 
 // watch implements run --watch.
 func (a *app) watch(ctx context.Context, f *runFlags, args []string) error {
-	w := &watchLoop{app: a, flags: f, args: args, pending: map[string]bool{}, due: map[string]bool{}, code: exitInterrupted}
+	w := &watchLoop{app: a, flags: f, args: args, provider: a.provider, code: exitInterrupted}
 	if err := w.check(); err != nil {
 		return err
 	}
-	for ctx.Err() == nil {
-		first := w.known == nil
+	w.files.begin(w.roots())
+	for first := true; ctx.Err() == nil; first = false {
 		w.round(ctx)
 		if first {
 			a.note("waiting for changes; interrupt to end")
 		}
-		changed, err := untilInterrupted(ctx, func() ([]string, error) { return w.files.next(ctx) })
+		changed, err := w.files.next(ctx)
 		if err != nil {
 			break
 		}
-		for _, path := range changed {
-			w.pending[path] = true
+		if slices.ContainsFunc(changed, w.ofPlugin) { // the API server is built again
+			w.provider = nil
 		}
 	}
 	return &lastRunError{w.code}
@@ -83,195 +73,68 @@ func (w *watchLoop) check() error {
 		return usagef("--watch cannot be combined with -, because standard input can be read only once")
 	case f.target.name == framework.TargetKind:
 		return usagef("--watch with --target kind would create a cluster for each run; create one, and use its kubeconfig")
-	case f.reportDir != "" && slices.ContainsFunc(w.args, func(arg string) bool { return absolute(arg) == absolute(f.reportDir) }):
-		return usagef("--report %s is a folder of scenarios, which is watched; want another folder", f.reportDir)
-	}
-	if set := w.set(); len(set.files)+len(set.folders) == 0 {
+	case f.reportDir != "" && slices.ContainsFunc(w.args, func(arg string) bool { return userfile.Within(absolute(arg), absolute(f.reportDir)) }):
+		return usagef("--report %s is in a folder of scenarios, which is watched; want another folder", f.reportDir)
+	case len(w.roots()) == 0:
 		return usagef("--watch: there is nothing to watch; want a FILE or DIR of scenarios, --plugin, --install, or a PROGRAM")
 	}
 	return nil
 }
 
-// round reads the scenarios and runs those that changed. It prints errors in scenarios.
+// round reads the scenarios and runs them. It prints errors in scenarios.
 func (w *watchLoop) round(ctx context.Context) {
 	f := *w.flags
-	opened := opened{paths: map[string]bool{}}
-	w.watchFiles(ctx)
-	_, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, w.plan(&f, w.args, opened.add) })
+	_, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, w.plan(&f, w.args, w.files.add) })
 	if ctx.Err() != nil {
 		return
 	}
-	if err != nil { // a file that could not be read, and what it refers to, is still watched
-		maps.Copy(opened.paths, w.opened)
-	}
-	w.opened = opened.paths
-	if w.watchFiles(ctx); ctx.Err() != nil {
-		return
-	}
-	if err != nil {
-		printError(w.Stderr, err)
-		w.code = codeOf(err)
-		for _, problem := range scenario.Errors(err) { // the scenarios of this file run when it can be read again
-			w.pending[absolute(problem.File)] = true
+	if err == nil {
+		if w.provider == nil {
+			w.provider = f.target.provider(w.note)
 		}
-		return
-	}
-	if f.run.Scenarios = w.choose(f.run.Scenarios); len(f.run.Scenarios) == 0 {
-		return
-	}
-	err = w.execute(ctx, &f, func() (display, target.Provider) {
-		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
-	})
-	if !wasInterrupted(ctx, err) {
-		w.ran(err)
-	}
-}
-
-// watchFiles watches the files of the command line and those that were read, unless an interrupt ends it.
-func (w *watchLoop) watchFiles(ctx context.Context) {
-	_, _ = untilInterrupted(ctx, func() (bool, error) { return w.files.watch(w.set()), nil })
-}
-
-// wasInterrupted reports whether an interrupt ended a run before all its scenarios were done. An
-// interrupt while the result of a complete run is printed does not change this result.
-func wasInterrupted(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
-}
-
-// ran records how a run ended, and prints its error.
-func (w *watchLoop) ran(err error) {
-	w.code = codeOf(err)
-	switch w.code {
-	case exitPass, exitFail, exitNothing:
-		clear(w.due)
+		a := *w.app
+		a.provider = w.provider
+		err = a.execute(ctx, &f)
+		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) { // an interrupt while a result is printed does not change the result
+			return
+		}
 	}
 	printError(w.Stderr, err)
+	w.code = codeOf(err)
 }
 
-// choose returns the scenarios to run, and records the content of all scenarios.
-func (w *watchLoop) choose(all []scenario.Scenario) []scenario.Scenario {
-	everything := w.known == nil
-	for path := range w.pending {
-		everything = w.forAll(path) || everything
-	}
-	known := map[string]string{}
-	for _, s := range scenario.Cases(all) {
-		name := s.Metadata.Name
-		known[name] = content(s)
-		if everything || known[name] != w.known[name] || w.pending[absolute(s.File)] || w.pending[resolved(s.File)] {
-			w.due[name] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.known)) {
-		if _, found := known[name]; !found {
-			w.note("gone: " + name)
-			delete(w.due, name)
-		}
-	}
-	chosen := scenario.Keep(all, func(s scenario.Scenario) bool { return w.due[s.Metadata.Name] })
-	if len(chosen) > 0 {
-		text := fmt.Sprintf("running %d of %d scenarios", len(scenario.Cases(chosen)), len(known))
-		if changed := w.names(); len(changed) > 0 {
-			text += "; changed: " + strings.Join(changed, ", ")
-		}
-		w.note(text)
-	}
-	w.known = known
-	clear(w.pending)
-	return chosen
-}
-
-// names returns the changed files, with paths relative to the working directory if the files are in
-// it. It leaves out files that existed only for a moment.
-func (w *watchLoop) names() []string {
-	var names []string
-	here := absolute(".")
-	for _, path := range slices.Sorted(maps.Keys(w.pending)) {
-		if _, err := os.Stat(path); err != nil {
-			continue
-		}
-		if within, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(within) {
-			path = within
-		}
-		names = append(names, path)
-	}
-	return names
-}
-
-// content returns everything in a scenario that can change its outcome, including the content of
-// other files that it refers to.
-func content(s scenario.Scenario) string {
-	data, err := json.Marshal(s.Spec)
-	if err != nil {
-		return err.Error() // cannot happen: every type in a Spec has a JSON form
-	}
-	return string(data)
-}
-
-// targets returns the provider of the targets. It returns the same provider, which knows the
-// binaries, until a plugin changes.
-func (w *watchLoop) targets() target.Provider {
-	if w.app.provider != nil {
-		return w.app.provider
-	}
-	if w.provider == nil {
-		w.provider = w.flags.target.provider(w.note)
-	}
-	return w.provider
-}
-
-// set returns the files to watch.
-func (w *watchLoop) set() fileSet {
-	var set fileSet
-	add := func(path string, extensions ...string) {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			set.folders = append(set.folders, watchedFolder{absolute(path), extensions})
-		} else {
-			set.files = append(set.files, absolute(path))
-		}
-	}
+// roots returns the files and folders to watch, and with which extensions those in a folder.
+func (w *watchLoop) roots() map[string][]string {
+	all := map[string][]string{}
 	_, paths := sortArguments(w.args, nil)
 	for _, path := range slices.Concat(paths, w.flags.install) {
-		add(path, ".yaml", ".yml", ".json")
+		all[absolute(path)] = []string{".yaml", ".yml", ".json"}
 	}
-	for _, path := range w.pluginFolders() {
-		add(path, goExtensions()...)
+	for _, folder := range w.pluginFolders() {
+		all[absolute(folder)] = goExtensions()
 	}
 	if found := w.programFile(); found != "" {
-		add(found)
+		all[absolute(found)] = nil
 	}
-	for path := range w.opened {
-		set.files = append(set.files, absolute(path))
-	}
-	if w.flags.reportDir != "" {
-		set.except = []string{absolute(w.flags.reportDir)}
-	}
-	return set
+	return all
 }
 
-// forAll reports whether all scenarios must run because of a changed file: a file of a plugin, a
-// file of --install, or the program. For a file of a plugin, the API server is built again.
-func (w *watchLoop) forAll(path string) bool {
-	within := func(folder string) bool { return below(resolved(folder), resolved(path)) }
-	if slices.Contains(goExtensions(), filepath.Ext(path)) && slices.ContainsFunc(w.pluginFolders(), within) {
-		w.provider = nil
-		return true
-	}
-	return slices.ContainsFunc(w.flags.install, within) || resolved(path) == resolved(w.programFile())
-}
-
-// goExtensions returns the extensions of the files of a plugin. Other files in the folder of a
-// plugin can be scenarios.
+// goExtensions returns the extensions of the files of a plugin.
 func goExtensions() []string { return []string{".go", ".mod", ".sum", ".s", ".h"} }
+
+// ofPlugin reports whether a file is of a plugin.
+func (w *watchLoop) ofPlugin(path string) bool {
+	return slices.Contains(goExtensions(), filepath.Ext(path)) && slices.ContainsFunc(w.pluginFolders(), func(folder string) bool {
+		return userfile.Within(absolute(folder), path)
+	})
+}
 
 // pluginFolders returns the folders that --plugin names.
 func (w *watchLoop) pluginFolders() []string {
 	var folders []string
 	for _, one := range w.flags.target.assets.plugins {
 		if looksLikePath(one.Package) {
-			if info, err := os.Stat(one.Package); err == nil && info.IsDir() {
-				folders = append(folders, one.Package)
-			}
+			folders = append(folders, one.Package)
 		}
 	}
 	return folders
@@ -298,50 +161,93 @@ func absolute(path string) string {
 	return found
 }
 
-// resolved returns the absolute path of a file without symbolic links, if it exists.
-func resolved(path string) string {
-	found, err := filepath.EvalSymlinks(absolute(path))
-	if err != nil {
-		return absolute(path)
+// lookPause is the time between two looks at the watched files. Changes belong together until a look finds no more.
+const lookPause = 100 * time.Millisecond
+
+// watchedFiles notices changes of files, as editors, compilers and git make them: by writing, by renaming another
+// file to the name, or by removing a folder and making it again. It looks at them again and again, which needs
+// nothing of the system and works on each file system.
+type watchedFiles struct {
+	// roots are files, and folders with the files below them that have one of the extensions. They need not exist.
+	roots map[string][]string
+
+	mu   sync.Mutex
+	seen map[string]fs.FileInfo // by absolute path; nil if it does not exist
+}
+
+// begin watches files and folders.
+func (w *watchedFiles) begin(roots map[string][]string) {
+	w.roots = roots
+	w.seen = w.look()
+}
+
+// add also watches a file.
+func (w *watchedFiles) add(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if path = absolute(path); w.seen[path] == nil {
+		w.seen[path], _ = os.Stat(path) // nil if it does not exist
+	}
+}
+
+// look returns the watched files.
+func (w *watchedFiles) look() map[string]fs.FileInfo {
+	found := map[string]fs.FileInfo{}
+	for path := range w.seen {
+		found[path], _ = os.Stat(path)
+	}
+	for root, extensions := range w.roots {
+		info, err := os.Stat(root)
+		if err != nil || !info.IsDir() {
+			found[root] = info
+			continue
+		}
+		root += string(filepath.Separator) // so that a symbolic link is followed
+		_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			switch hidden := path != root && strings.HasPrefix(filepath.Base(path), "."); {
+			case err != nil: // what cannot be read cannot be watched
+			case hidden && entry.IsDir():
+				return fs.SkipDir
+			case !hidden && !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
+				found[path], _ = os.Stat(path)
+			}
+			return nil
+		})
 	}
 	return found
 }
 
-// opened collects paths.
-type opened struct {
-	mu    sync.Mutex
-	paths map[string]bool
-}
-
-func (o *opened) add(path string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.paths[path] = true
-}
-
-// verdicts is a progress that prints each outcome on standard output as soon as it is known.
-type verdicts struct {
-	*app
-	verbose bool
-
-	mu sync.Mutex
-}
-
-// Stage prints nothing.
-func (*verdicts) Stage(string) {}
-
-// Line prints a line.
-func (v *verdicts) Line(text string) { v.note(text) }
-
-// Close does nothing.
-func (*verdicts) Close() {}
-
-// Done prints an outcome.
-func (v *verdicts) Done(outcome report.Outcome) {
-	if outcome.NotReached {
-		return // the error of the run says why
+// next waits for changes and returns the changed files. Changes since the last call count. The error is the cause of ctx.
+func (w *watchedFiles) next(ctx context.Context) ([]string, error) {
+	var changed []string
+	ticker := time.NewTicker(lookPause)
+	defer ticker.Stop()
+	for {
+		w.mu.Lock()
+		before := w.seen
+		w.seen = w.look()
+		quiet := true
+		for path, now := range w.seen {
+			if !sameFile(before[path], now) {
+				changed, quiet = append(changed, path), false
+			}
+		}
+		w.mu.Unlock()
+		if quiet && len(changed) > 0 {
+			return changed, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	_ = report.WriteOutcome(v.Stdout, outcome, report.ConsoleOptions{Verbose: v.verbose, Color: v.color(v.Stdout)})
+}
+
+// sameFile reports whether a file has not changed between two looks.
+func sameFile(before, after fs.FileInfo) bool {
+	if before == nil || after == nil {
+		return before == nil && after == nil
+	}
+	return os.SameFile(before, after) && before.Size() == after.Size() && before.ModTime().Equal(after.ModTime())
 }

@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
 // interrupting is a writer that calls cancel when a string is written, which may be in parts.
@@ -37,27 +33,6 @@ func TestWatchInterrupted(t *testing.T) {
 			a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, catalogue: fixture(), provider: &fake{cancel: cancel}}
 			if code := a.main(ctx, []string{"run", "--watch", filepath.Join(dir, name+".yaml")}); code != want {
 				t.Errorf("exit code %d, want %d:\n%s\n%s", code, want, stdout.String(), stderr.String())
-			}
-		})
-	}
-}
-
-// The line before a run names the files that changed. One that was deleted is not named: it can have
-// existed for a moment only.
-func TestWatchNamesChangedFiles(t *testing.T) {
-	dir := write(t, map[string]string{"kept.yaml": ""})
-	kept, deleted := filepath.Join(dir, "kept.yaml"), filepath.Join(dir, "deleted.yaml")
-	for want, pending := range map[string]map[string]bool{
-		"running 1 of 1 scenarios; changed: " + kept + "\n": {kept: true, deleted: true},
-		"running 1 of 1 scenarios\n":                        {deleted: true},
-	} {
-		t.Run(fmt.Sprintf("%d pending", len(pending)), func(t *testing.T) {
-			var printed bytes.Buffer
-			w := &watchLoop{app: &app{Process: Process{Stderr: &printed}}, flags: &runFlags{}, pending: pending, due: map[string]bool{}}
-			w.flags.install = []string{dir}
-			w.choose([]scenario.Scenario{{}})
-			if printed.String() != want {
-				t.Errorf("printed %q, want %q", printed.String(), want)
 			}
 		})
 	}

@@ -3,23 +3,21 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/internal/doctor"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // whyOptions are the flags of why.
 type whyOptions struct {
+	requestFlags
 	cluster        clusterFlags
 	live           bool
 	configurations []string
-	old, version   string
-	question       doctor.Question
+	version        string
 	out            outputFlag
 }
 
@@ -35,12 +33,7 @@ FILE has the object. The configurations, policies and bindings, and the namespac
 CustomResourceDefinitions around them, come from a cluster (--kubeconfig), from files
 (--configurations), or from both: files replace what the cluster has. No request is sent.`,
 		Example: "  admissiontest why pod.yaml --configurations all.yaml\n  admissiontest why pod.yaml --kubeconfig ~/.kube/config --operation DELETE --as jane\n  admissiontest why deployment.yaml --kubeconfig ~/.kube/config --subresource scale -o json",
-		Args: func(command *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%s: got %d arguments; want one file with the object of the request", command.CommandPath(), len(args))
-			}
-			return nil
-		},
+		Args:    oneObject,
 	}
 	command.RunE = a.reading(func(ctx context.Context, args []string) error {
 		o.live = givenFlags(command, "kubeconfig", "context") != ""
@@ -48,15 +41,10 @@ CustomResourceDefinitions around them, come from a cluster (--kubeconfig), from 
 	})
 	o.cluster.add(command)
 	o.out.add(command)
+	o.add(command, "CREATE, or what the subresource has", "an administrator")
 	set := command.Flags()
 	set.StringSliceVar(&o.configurations, "configurations", nil, "files or folders with configurations, policies and bindings")
-	set.StringVar(&o.question.Operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default: CREATE, or what the subresource has)")
-	set.StringVar(&o.question.Subresource, "subresource", "", "subresource of the object, such as status, scale or exec")
-	set.StringVar(&o.question.User.Name, "as", "", "user that sends the request (default: an administrator)")
-	set.StringSliceVar(&o.question.User.Groups, "as-group", nil, "groups of the user")
-	set.StringVar(&o.old, "old", "", "file with the stored object of an update (default: the same object)")
 	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
-	completeWith(command, "operation", "CREATE", "UPDATE", "DELETE", "CONNECT")
 	return command
 }
 
@@ -65,18 +53,14 @@ func (a *app) why(ctx context.Context, file string, o whyOptions) error {
 	if err != nil {
 		return err
 	}
-	q := &o.question
-	known := []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
-	switch q.Operation = strings.ToUpper(q.Operation); {
-	case q.Operation != "" && !slices.Contains(known, q.Operation):
-		return usagef("--operation %q: want %s%s", q.Operation, strings.Join(known, ", "), suggest.DidYouMean(q.Operation, known))
-	case len(o.configurations) == 0 && !o.live:
-		return usagef("no webhooks and policies to ask: give --configurations or --kubeconfig")
-	case o.old != "" && q.Operation != "UPDATE":
-		return usagef("--old needs --operation UPDATE: other requests have no stored object beside the new one")
-	case len(q.User.Groups) > 0 && q.User.Name == "":
-		return usagef("--as-group needs --as")
+	if err := o.check(); err != nil {
+		return err
 	}
+	if len(o.configurations) == 0 && !o.live {
+		return usagef("no webhooks and policies to ask: give --configurations or --kubeconfig")
+	}
+	q := doctor.Question{Operation: o.operation, Subresource: o.subresource}
+	q.User.Name, q.User.Groups = o.user, o.groups
 	var input doctor.Input
 	if input.Minor, err = minorOf(o.version); err != nil {
 		return err
@@ -105,7 +89,7 @@ func (a *app) why(ctx context.Context, file string, o whyOptions) error {
 			return err
 		}
 	}
-	answer, err := doctor.Why(ctx, input, o.question)
+	answer, err := doctor.Why(ctx, input, q)
 	if err != nil {
 		return withCode(exitUsage, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -47,7 +46,7 @@ func (p *Plan) Run(ctx context.Context, chosen []scenario.Scenario, progress Pro
 		result.Implementation = &p.Implementation
 	}
 	if p.Dir != "" {
-		err = errors.Join(err, report.SaveDir(p.Dir, result), html.Save(p.Dir, result))
+		err = errors.Join(err, report.SaveDir(p.Dir, result))
 	}
 	return result, err
 }

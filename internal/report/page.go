@@ -1,7 +1,6 @@
-package html
+package report
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -9,12 +8,11 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// run is what report.tmpl is executed with.
-type run struct {
-	report.Report
+// runPage is what report.tmpl is executed with.
+type runPage struct {
+	Report
 	// Word is the verdict on the whole run. Class is the verdict that decides its colour.
 	Word  string
 	Class framework.Verdict
@@ -22,7 +20,7 @@ type run struct {
 	Target string
 	Counts []count
 	Levels []framework.Level
-	Areas  []area
+	Areas  []areaRow
 	// Sections have all outcomes.
 	Sections []section
 	// Behaviours are the IDs that occur.
@@ -38,8 +36,8 @@ type count struct {
 	Link    string
 }
 
-// area is a row of the table of areas.
-type area struct {
+// areaRow is a row of the table of areas.
+type areaRow struct {
 	Name, Link string
 	// Cells has one for each level, and one for the whole area.
 	Cells [][]count
@@ -49,20 +47,18 @@ type area struct {
 type section struct {
 	ID, Title, Text string
 	Number          int
-	// Shared are the lines of report.FailureCauses, in the section of the failures.
-	Shared []string
-	Causes []cause
+	Causes          []causeOfAll
 }
 
-// cause has the outcomes with one cause. Text is empty if there is one outcome.
-type cause struct {
+// causeOfAll has the outcomes with one cause. Text is empty if there is one outcome.
+type causeOfAll struct {
 	Text     string
-	Outcomes []outcome
+	Outcomes []shownOutcome
 }
 
-// outcome is an outcome with what the template needs in addition.
-type outcome struct {
-	report.Outcome
+// shownOutcome is an outcome with what the template needs in addition.
+type shownOutcome struct {
+	Outcome
 	// Open is true for the first failures, one of each cause.
 	Open bool
 	// Same is true if its cause is that of others, and stands above them.
@@ -71,12 +67,12 @@ type outcome struct {
 	LeftOut bool
 }
 
-func newRun(r report.Report) run {
+func newRun(r Report) runPage {
 	class, word := r.Word()
 	r = r.Ordered()
-	out := run{Report: r, Word: word, Class: class, Target: describe(r.Target), Levels: framework.Levels()}
+	out := runPage{Report: r, Word: word, Class: class, Target: r.Target.describe(), Levels: framework.Levels()}
 	out.Counts = counts(r.Outcomes, url.Values{})
-	out.Areas = areas(r.Outcomes)
+	out.Areas = areaRows(r.Outcomes)
 	out.Sections = sections(r.Outcomes)
 	for _, one := range r.Outcomes {
 		out.Behaviours = append(out.Behaviours, one.Behaviours...)
@@ -93,18 +89,9 @@ func newRun(r report.Report) run {
 	return out
 }
 
-// describe returns a target in a few words: "envtest, API server v1.36.3".
-func describe(target report.TargetInfo) string {
-	text := cmp.Or(target.Kind, "unknown target")
-	if target.ServerVersion != "" {
-		text += ", API server " + target.ServerVersion
-	}
-	return text
-}
-
 // counts counts outcomes by verdict. Each count links to its outcomes, by the filter and the
 // verdict.
-func counts(outcomes []report.Outcome, filter url.Values) []count {
+func counts(outcomes []Outcome, filter url.Values) []count {
 	var all []count
 	for _, verdict := range framework.Verdicts() {
 		number := 0
@@ -127,21 +114,17 @@ func link(filter url.Values, verdict framework.Verdict) string {
 	return "#" + with.Encode()
 }
 
-// areas returns the rows of the table of areas.
-func areas(outcomes []report.Outcome) []area {
-	byArea := map[string][]report.Outcome{}
-	for _, one := range outcomes {
-		byArea[one.Area] = append(byArea[one.Area], one)
-	}
-	var all []area
-	for _, name := range slices.Sorted(maps.Keys(byArea)) {
-		filter := url.Values{"area": {name}}
-		row := area{Name: name, Link: "#" + filter.Encode()}
+// areaRows returns the rows of the table of areas.
+func areaRows(outcomes []Outcome) []areaRow {
+	var all []areaRow
+	for _, one := range areas(outcomes) {
+		filter := url.Values{"area": {one.name}}
+		row := areaRow{Name: one.name, Link: "#" + filter.Encode()}
 		for _, level := range framework.Levels() {
-			of := slices.DeleteFunc(slices.Clone(byArea[name]), func(o report.Outcome) bool { return o.Level != level })
-			row.Cells = append(row.Cells, counts(of, url.Values{"area": {name}, "level": {string(level)}}))
+			of := slices.DeleteFunc(slices.Clone(one.outcomes), func(o Outcome) bool { return o.Level != level })
+			row.Cells = append(row.Cells, counts(of, url.Values{"area": {one.name}, "level": {string(level)}}))
 		}
-		row.Cells = append(row.Cells, counts(byArea[name], filter))
+		row.Cells = append(row.Cells, counts(one.outcomes, filter))
 		all = append(all, row)
 	}
 	return all
@@ -156,9 +139,9 @@ const (
 )
 
 // sections returns the outcomes by verdict: first those that need attention.
-func sections(outcomes []report.Outcome) []section {
+func sections(outcomes []Outcome) []section {
 	all := []section{
-		{ID: "fail", Title: "Failed", Text: "The server does not do what the requirement says.", Shared: report.FailureCauses(outcomes)},
+		{ID: "fail", Title: "Failed", Text: "The server does not do what the requirement says."},
 		{ID: "error", Title: "Errors", Text: "The cause is a mistake in a scenario or in admissiontest, or a failure of the infrastructure. These verdicts say nothing about the server."},
 		{ID: "inconclusive", Title: "Inconclusive", Text: "The observations do not show whether the server does what the requirement says."},
 		{ID: "known", Title: "Known failures", Text: "These scenarios failed, as listed with --known-failing. They do not fail the run."},
@@ -167,7 +150,7 @@ func sections(outcomes []report.Outcome) []section {
 		{ID: "pass", Title: "Passed", Text: "Every expectation held."},
 	}
 	details := 0
-	for _, group := range report.Groups(outcomes) {
+	for _, group := range Groups(outcomes) {
 		one := group.Outcomes[0]
 		id := string(one.Verdict)
 		if one.KnownFailing != "" {
@@ -175,7 +158,7 @@ func sections(outcomes []report.Outcome) []section {
 		}
 		at := &all[slices.IndexFunc(all, func(s section) bool { return s.ID == id })]
 		open := (id == "fail" || id == "error") && !one.NotReached && len(at.Causes) < opened
-		same := cause{}
+		same := causeOfAll{}
 		if len(group.Outcomes) > 1 {
 			same.Text = group.Cause
 		}
@@ -183,7 +166,7 @@ func sections(outcomes []report.Outcome) []section {
 			if one.Evidence != nil {
 				details++
 			}
-			same.Outcomes = append(same.Outcomes, outcome{Outcome: one, Open: open && i == 0, Same: same.Text != "", LeftOut: one.Evidence != nil && details > detailed})
+			same.Outcomes = append(same.Outcomes, shownOutcome{Outcome: one, Open: open && i == 0, Same: same.Text != "", LeftOut: one.Evidence != nil && details > detailed})
 		}
 		at.Number += len(group.Outcomes)
 		at.Causes = append(at.Causes, same)
@@ -192,78 +175,55 @@ func sections(outcomes []report.Outcome) []section {
 }
 
 // Position returns where the scenario is: "a.yaml:3", or the position of the step that decided.
-func (o outcome) Position() string {
-	line := o.Line
-	if o.Evidence != nil && o.Evidence.Line > 0 {
-		line = o.Evidence.Line
+func (o shownOutcome) Position() string {
+	if line := o.line(); o.File != "" && line > 0 {
+		return fmt.Sprintf("%s:%d", o.File, line)
 	}
-	if o.File == "" || line == 0 {
-		return o.File
-	}
-	return fmt.Sprintf("%s:%d", o.File, line)
+	return o.File
 }
 
 // Why returns why the verdict is not a pass, in one line.
-func (o outcome) Why() string {
+func (o shownOutcome) Why() string {
 	switch {
 	case o.Verdict == framework.Pass, o.Same:
 		return ""
 	case o.KnownFailing != "":
-		return "known: " + report.FirstLine(o.KnownFailing)
+		return "known: " + FirstLine(o.KnownFailing)
 	case o.NotReached:
 		return "not reached"
 	}
 	if o.Evidence != nil && len(o.Evidence.Mismatches) > 0 && o.Verdict == framework.Fail {
 		first := o.Evidence.Mismatches[0]
-		return report.FirstLine(fmt.Sprintf("%s: expected %s, actual %s", first.Path, first.Expected, first.Actual))
+		return FirstLine(fmt.Sprintf("%s: expected %s, actual %s", first.Path, first.Expected, first.Actual))
 	}
-	return report.FirstLine(o.Reason)
+	return FirstLine(o.Reason)
 }
 
 // ShowReason reports whether the details show the reason. They do not if there are mismatches,
 // which say more.
-func (o outcome) ShowReason() bool {
+func (o shownOutcome) ShowReason() bool {
 	return o.Reason != "" && (o.Evidence == nil || len(o.Evidence.Mismatches) == 0)
 }
 
-// call is a call of the diagram, or several plugins in a row that did nothing.
-type call struct {
-	report.TimelineEntry
-	Folded []report.TimelineEntry
-}
-
-// Calls returns the entries of the timeline that are calls.
-func (o outcome) Calls() []call {
-	var all []call
-	for _, entry := range o.entries(false) {
-		fold := entry.Idle && !entry.Divergent
-		if last := len(all) - 1; fold && last >= 0 && len(all[last].Folded) > 0 && all[last].Phase == entry.Phase && all[last].Round == entry.Round {
-			all[last].Folded = append(all[last].Folded, entry)
-			continue
-		}
-		one := call{TimelineEntry: entry}
-		if fold {
-			one.Folded = []report.TimelineEntry{entry}
-		}
-		all = append(all, one)
-	}
-	return all
+// Calls returns the entries of the timeline that are calls, without those of plugins that did nothing.
+func (o shownOutcome) Calls() []TimelineEntry {
+	return slices.DeleteFunc(o.entries(false), func(e TimelineEntry) bool { return e.Idle && !e.Divergent })
 }
 
 // Annotations returns the entries of the timeline that are annotations of the audit event.
-func (o outcome) Annotations() []report.TimelineEntry { return o.entries(true) }
+func (o shownOutcome) Annotations() []TimelineEntry { return o.entries(true) }
 
-func (o outcome) entries(audit bool) []report.TimelineEntry {
+func (o shownOutcome) entries(audit bool) []TimelineEntry {
 	if o.Evidence == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(o.Evidence.Timeline), func(e report.TimelineEntry) bool { return (e.Phase == "audit") != audit })
+	return slices.DeleteFunc(slices.Clone(o.Evidence.Timeline), func(e TimelineEntry) bool { return (e.Phase == "audit") != audit })
 }
 
 // HasPlugins reports whether the calls of plugins were observed.
-func (o outcome) HasPlugins() bool {
-	return slices.ContainsFunc(o.entries(false), func(e report.TimelineEntry) bool { return e.Plugin != "" })
+func (o shownOutcome) HasPlugins() bool {
+	return slices.ContainsFunc(o.entries(false), func(e TimelineEntry) bool { return e.Plugin != "" })
 }
 
 // Behaviour returns the IDs for the filter.
-func (o outcome) Behaviour() string { return strings.Join(o.Behaviours, " ") }
+func (o shownOutcome) Behaviour() string { return strings.Join(o.Behaviours, " ") }

@@ -1,4 +1,4 @@
-package html_test
+package report_test
 
 import (
 	"errors"
@@ -9,19 +9,18 @@ import (
 	"strings"
 	"testing"
 
-	xhtml "golang.org/x/net/html"
+	"golang.org/x/net/html"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/report/html"
 )
 
 // page returns the page of a report.
 func page(t *testing.T, r report.Report) string {
 	t.Helper()
 	var text strings.Builder
-	if err := html.Write(&text, r); err != nil {
+	if err := report.WriteHTML(&text, r); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()
@@ -47,12 +46,12 @@ func body(text string) string {
 
 // The pages of the reports of all versions.
 func TestPages(t *testing.T) {
-	files, err := filepath.Glob("../testdata/versions/*.json")
+	files, err := filepath.Glob("testdata/versions/*.json")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("found %v, %v; want at least 2 files", files, err)
 	}
 	for _, file := range files {
-		golden.Compare(t, filepath.Join("testdata", strings.TrimSuffix(filepath.Base(file), ".json")+".html"), body(page(t, read(t, file))))
+		golden.Compare(t, filepath.Join("testdata", "pages", strings.TrimSuffix(filepath.Base(file), ".json")+".html"), body(page(t, read(t, file))))
 	}
 }
 
@@ -73,37 +72,25 @@ func TestMatrixPage(t *testing.T) {
 	first.Summary, second.Summary = report.Count(first.Outcomes), report.Count(second.Outcomes)
 	var text strings.Builder
 	claim := report.Claim{Profile: "webhooks", Kubernetes: "1.37", Verdict: report.NotConformant, Requirements: 2, Passed: 1, Failed: []string{"a.differs"}}
-	err := html.WriteMatrix(&text, report.NewMatrix([]report.Server{{File: "one", Report: first}, {File: "two", Report: second, Claims: []report.Claim{claim}}}))
+	err := report.NewMatrix([]report.Server{{File: "one", Report: first}, {File: "two", Report: second, Claims: []report.Claim{claim}}}).WriteHTML(&text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, "testdata/matrix.html", body(text.String()))
+	golden.Compare(t, "testdata/pages/matrix.html", body(text.String()))
 	if strings.Contains(text.String(), "got <script>") || strings.Contains(text.String(), "Mine <b>") {
 		t.Error("the text of a report is markup")
 	}
-}
-
-func TestDiffPage(t *testing.T) {
-	before := report.New(framework.TargetInfo{Kind: "envtest", ServerVersion: "v1.35.4"})
-	before.Outcomes = []report.Outcome{{Name: "a.x", Area: "a", Level: framework.Must, Verdict: framework.Pass}, {Name: "a.gone", Area: "a", Verdict: framework.Pass}}
-	after := report.New(framework.TargetInfo{Kind: "envtest", ServerVersion: "v1.36.3"})
-	after.Outcomes = []report.Outcome{{Name: "a.x", Area: "a", Level: framework.Must, Verdict: framework.Fail, Reason: "<b>", Rerun: "admissiontest run a.x"}, {Name: "a.new", Area: "a", Verdict: framework.Fail, KnownFailing: "k"}}
-	var text strings.Builder
-	if err := html.WriteDiff(&text, report.Compare(before, after)); err != nil {
-		t.Fatal(err)
-	}
-	golden.Compare(t, filepath.Join("testdata", "diff.html"), body(text.String()))
 }
 
 // tags counts the elements and the names of the attributes of a page.
 func tags(t *testing.T, text string) (elements, attributes map[string]int) {
 	t.Helper()
 	elements, attributes = map[string]int{}, map[string]int{}
-	for tokens := xhtml.NewTokenizer(strings.NewReader(text)); ; {
+	for tokens := html.NewTokenizer(strings.NewReader(text)); ; {
 		switch tokens.Next() {
-		case xhtml.ErrorToken:
+		case html.ErrorToken:
 			return elements, attributes
-		case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
+		case html.StartTagToken, html.SelfClosingTagToken:
 			token := tokens.Token()
 			elements[token.Data]++
 			for _, attribute := range token.Attr {
@@ -119,7 +106,7 @@ func tags(t *testing.T, text string) (elements, attributes map[string]int) {
 // Text of servers and scenarios is never markup. That it is not executed either is tested in a browser:
 // hack/browser.
 func TestTextIsData(t *testing.T) {
-	text := page(t, read(t, "testdata/hostile.json"))
+	text := page(t, read(t, "testdata/pages/hostile.json"))
 	elements, attributes := tags(t, text)
 	for _, name := range []string{"script", "style"} {
 		if elements[name] != 1 {
@@ -145,18 +132,11 @@ func TestTextIsData(t *testing.T) {
 	if !strings.Contains(text, "&lt;script&gt;hacked()") {
 		t.Error("the page does not show the text")
 	}
-	var compared strings.Builder
-	if err := html.WriteDiff(&compared, report.Compare(report.Report{}, read(t, "testdata/hostile.json"))); err != nil {
-		t.Fatal(err)
-	}
-	if elements, _ = tags(t, compared.String()); elements["script"] != 1 || elements["img"] != 0 {
-		t.Errorf("the page of a comparison has %v", elements)
-	}
 }
 
 // The page loads nothing.
 func TestPageLoadsNothing(t *testing.T) {
-	text := page(t, read(t, "testdata/hostile.json"))
+	text := page(t, read(t, "testdata/pages/hostile.json"))
 	if !strings.Contains(text, `http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; img-src data:;`) {
 		t.Error("the page has no Content-Security-Policy, or another one")
 	}
@@ -170,28 +150,26 @@ func TestPageLoadsNothing(t *testing.T) {
 	}
 }
 
-// Plugins in a row that did nothing in the same pass are one entry of the diagram.
-func TestFolded(t *testing.T) {
-	idle := func(name string, round int, divergent bool) report.TimelineEntry {
-		return report.TimelineEntry{Phase: "mutating", Round: round, Plugin: name, Observed: true, Idle: true, Divergent: divergent, Answer: "nothing"}
-	}
+// The calls of plugins that did nothing are left out, unless one is the first that diverges.
+func TestIdlePlugins(t *testing.T) {
 	r := report.New(framework.TargetInfo{})
 	r.Outcomes = []report.Outcome{{Name: "a", Verdict: framework.Fail, Evidence: &report.Evidence{Timeline: []report.TimelineEntry{
-		idle("A", 0, false), idle("B", 0, false), {Phase: "mutating", Plugin: "Changes", Observed: true, Answer: "changed data"}, idle("Alone", 0, false),
-		idle("C", 1, false), idle("D", 1, false), idle("E", 1, false), idle("Diverges", 1, true),
+		{Phase: "mutating", Plugin: "Idle", Observed: true, Idle: true, Answer: "nothing"},
+		{Phase: "mutating", Plugin: "Changes", Observed: true, Answer: "changed data"},
+		{Phase: "mutating", Plugin: "Diverges", Observed: true, Idle: true, Divergent: true, Answer: "nothing"},
 	}}}}
 	var got []string
-	for _, found := range regexp.MustCompile(`<summary>(\d plugins did nothing)|plugin <b>(\w+)</b>`).FindAllStringSubmatch(page(t, r), -1) {
-		got = append(got, found[1]+found[2])
+	for _, found := range regexp.MustCompile(`plugin <b>(\w+)</b>`).FindAllStringSubmatch(page(t, r), -1) {
+		got = append(got, found[1])
 	}
-	if want := "2 plugins did nothing, Changes, Alone, 3 plugins did nothing, Diverges"; strings.Join(got, ", ") != want {
+	if want := "Changes Diverges"; strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %s", got, want)
 	}
 }
 
 // The page of 2,000 failures has at most 3 MiB: it has the evidence of 150.
 func TestSize(t *testing.T) {
-	r := read(t, "../testdata/versions/2026-11-calls.json")
+	r := read(t, "testdata/versions/2026-11-calls.json")
 	failed := r.Outcomes[slices.IndexFunc(r.Outcomes, func(o report.Outcome) bool { return o.Verdict == framework.Fail && o.Evidence != nil })]
 	r.Outcomes = slices.Repeat([]report.Outcome{failed}, 2000)
 	text := page(t, r)
@@ -202,43 +180,20 @@ func TestSize(t *testing.T) {
 
 func TestSave(t *testing.T) {
 	dir := t.TempDir()
-	r := read(t, "testdata/hostile.json")
-	if err := html.Save(dir, r); err != nil {
+	r := read(t, "testdata/pages/hostile.json")
+	if err := report.SaveHTML(dir, r); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(filepath.Join(dir, html.File)); err != nil || string(got) != page(t, r) {
+	if got, err := os.ReadFile(filepath.Join(dir, report.HTMLFile)); err != nil || string(got) != page(t, r) {
 		t.Errorf("got %d bytes, %v; want what Write writes", len(got), err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, html.File)); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(dir, report.HTMLFile)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got %v, %v; want mode 0600", info, err)
 	}
-	if err := html.Save(filepath.Join(dir, html.File), r); err == nil || !strings.Contains(err.Error(), "save report ") {
+	if err := report.SaveHTML(filepath.Join(dir, report.HTMLFile), r); err == nil || !strings.Contains(err.Error(), "save report ") {
 		t.Errorf("got %v, want an error", err)
 	}
-	if err := html.Write(fullDisk{}, r); !errors.Is(err, errFull) {
+	if err := report.WriteHTML(fullDisk{}, r); !errors.Is(err, errFull) {
 		t.Errorf("got %v, want %v", err, errFull)
-	}
-}
-
-var errFull = errors.New("disk full")
-
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
-
-// The section of the failures begins with the causes that several have, and each failure shows its own.
-func TestCausesOfFailures(t *testing.T) {
-	r := report.New(framework.TargetInfo{Kind: framework.TargetEnvtest})
-	for _, name := range []string{"a", "b"} {
-		r.Outcomes = append(r.Outcomes, report.Outcome{Name: name, Level: framework.Must, Verdict: framework.Fail, Cause: "warnings are missing"})
-	}
-	text := page(t, r)
-	for part, want := range map[string]int{
-		"<li>  2  warnings are missing (2 MUST; the first is a)</li>": 1,
-		"<dt>Cause</dt><dd>warnings are missing</dd>":                 2,
-	} {
-		if got := strings.Count(text, part); got != want {
-			t.Errorf("the page has %q %d times, want %d", part, got, want)
-		}
 	}
 }
