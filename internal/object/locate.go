@@ -18,7 +18,7 @@ type Text struct {
 
 // Locate returns the position in the file of a character of a string: that of a line and column, from 1 and in
 // characters, of its value. It returns the position of the text itself if the text has no such
-// character, or if the file has an escape before it: \\n in double quotes, or two single quotes.
+// character, or if the file has an escape before it that is not a quote.
 func (t Text) Locate(line, column int) (fileLine, fileColumn int) {
 	before, ok := offset(t.Value, line, column)
 	if !ok {
@@ -39,12 +39,14 @@ func (t Text) Locate(line, column int) (fileLine, fileColumn int) {
 		}
 		value = strings.TrimLeft(value, " \t\n")
 		text := strings.TrimRight(string(runes[min(from, len(runes)):]), " \t\r")
-		same := common(text, value)
-		if at := len(t.Value) - len(value); before >= at && before < at+same {
-			return n + 1, from + utf8.RuneCountInString(t.Value[at:before]) + 1
-		}
-		if same < len(text) {
-			break // the end of the text, or an escape
+		want := before - (len(t.Value) - len(value))
+		read, same := t.common(text, value, want)
+		_, there := t.common(text[read:], value[same:], 1)
+		switch {
+		case same == want && there == 1:
+			return n + 1, from + utf8.RuneCountInString(text[:read]) + 1
+		case read < len(text): // the end of the text, or an escape
+			return t.Line, t.Column
 		}
 		value = value[same:]
 	}
@@ -60,11 +62,21 @@ func offset(text string, line, column int) (before int, ok bool) {
 	return len(strings.Join(lines[:line-1], "")) + len(string([]rune(lines[line-1])[:column-1])), true
 }
 
-// common returns the length of the longest common prefix, in bytes.
-func common(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
+// common returns the lengths of the longest beginnings of a text in the file and of a value that are the same, up to a length
+// of the value. An escaped quote in the text is the same as a quote.
+func (t Text) common(text, value string, most int) (read, same int) {
+	for same < most && read < len(text) && same < len(value) {
+		escaped := 0
+		switch rest := text[read:]; {
+		case t.Style&yaml.DoubleQuotedStyle != 0 && strings.HasPrefix(rest, `\"`), t.Style&yaml.SingleQuotedStyle != 0 && strings.HasPrefix(rest, "''"):
+			escaped = 1
+		case t.Style&yaml.SingleQuotedStyle != 0 && rest[0] == '\'':
+			return read, same // the end of the text
+		}
+		if text[read+escaped] != value[same] {
+			return read, same
+		}
+		read, same = read+escaped+1, same+1
 	}
-	return n
+	return read, same
 }

@@ -13,8 +13,8 @@ func TestLocate(t *testing.T) {
 		"plain":              "a: object.spec.@x == 1\n",
 		"plain in a flow":    "{b: c, a: object.@x}\n",
 		"plain, folded":      "a: object.spec\n   .y ==\n\n     @x\nb: 1\n",
-		"single quotes":      "a: 'quoted + @x' # it\n",
-		"double quotes":      `a: "ja + @x \n"` + "\n",
+		"single quotes":      "a: 'it''s ''quoted'' + @x' # it\n",
+		"double quotes":      `a: "say \"ja\" + @x \n"` + "\n",
 		"double, folded":     "a: \"one\n  two\n  @x\"\n",
 		"literal":            "a: |\n  one &&\n    two ||\n  @x\n",
 		"literal with blank": "a: |-\n\n  one\n\n   @x\n",
@@ -50,7 +50,7 @@ func TestLocate(t *testing.T) {
 // TestLocateNothing: a character that the text does not have is at the text itself.
 func TestLocateNothing(t *testing.T) {
 	t.Parallel()
-	nodes, _ := Parse("a.yaml", []byte("b: 1\na: xyz\nc: 7\nd: 'it''s so'\ne: \"\\u0041 so\"\ns: so\n"))
+	nodes, _ := Parse("a.yaml", []byte("b: 1\na: xyz\nc: 7\nd: \"\\t so\"\ne: \"\\u0041 so\"\ns: so\n"))
 	for _, position := range [][2]int{{0, 0}, {1, 99}, {2, 1}, {-1, 3}, {1, 0}} {
 		t.Run(fmt.Sprint(position), func(t *testing.T) {
 			if line, column := nodes[0].Get("a").Locate(position[0], position[1]); line != 2 || column != 4 {
