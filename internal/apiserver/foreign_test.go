@@ -105,7 +105,7 @@ func TestPrepare(t *testing.T) {
 			began := time.Now()
 			err := on.Prepare(t.Context())
 			var status apierrors.APIStatus
-			if !errors.As(err, &status) || !strings.Contains(status.Status().Message, "'"+run+"-theirs'") || time.Since(began) > 10*time.Second {
+			if !errors.As(err, &status) || !strings.Contains(status.Status().Message, "'"+run+"-theirs'") || time.Since(began) > 15*time.Second {
 				t.Errorf("got %v after %s", err, time.Since(began))
 			}
 		})

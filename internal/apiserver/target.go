@@ -162,7 +162,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if !options.Disposable || options.Served || options.Outlives {
 		t.sign = newSign(c, options.Run)
 	}
-	t.webhooks = &fence.Webhooks{Endpoints: endpoints, Progress: options.Progress}
+	t.webhooks = &fence.Webhooks{Endpoints: endpoints, Run: options.Run, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.sign != nil}
 	return t, nil
 }

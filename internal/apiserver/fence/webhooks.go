@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // The limits of the wait for the webhooks under test.
@@ -31,6 +33,8 @@ const (
 // Service is not waited for. The exported fields are required.
 type Webhooks struct {
 	Endpoints install.Endpoints
+	// Run is the ID of the run.
+	Run string
 	// Progress receives a line for each longer action.
 	Progress func(string)
 
@@ -47,7 +51,10 @@ func (w *Webhooks) Wait(ctx context.Context, manifests []map[string]any) error {
 			fields, _ := item.(map[string]any)
 			clientConfig, _ := fields["clientConfig"].(map[string]any)
 			endpoint, known := w.Endpoints.ByAddress[install.AddressOf(clientConfig)]
-			to := w.Endpoints.Upstream(clientConfig)
+			to, service := w.Endpoints.Upstream(clientConfig), install.ServiceOf(clientConfig)
+			if service.Namespace != "" && to == nil && w.Endpoints.URLs && !strings.HasPrefix(service.Namespace, runid.Prefix(w.Run)) {
+				return fmt.Errorf("call the webhook under test: Service %[1]s: an API server on this machine cannot call Services: give the URL of one that runs elsewhere with --endpoint %[1]s=URL", service)
+			}
 			if !known || to == nil || !w.first(to.URL) {
 				continue
 			}

@@ -67,4 +67,8 @@ func TestWebhooksAnswer(t *testing.T) {
 			}
 		})
 	}
+	e.Endpoints.URLs = true
+	if err := e.Wait(t.Context(), []map[string]any{configuration("inside")}); err == nil || !strings.Contains(err.Error(), "--endpoint guard/inside=URL") {
+		t.Errorf("a Service that no API server on this machine can call: %v", err)
+	}
 }

@@ -9,7 +9,6 @@ import (
 
 // given is a webhook configuration, policy or binding as the scenario gives it. The names in it have no prefix.
 type given struct {
-	scope    string // the ID of the scope
 	kind     string
 	name     string
 	manifest map[string]any
@@ -20,7 +19,7 @@ func (s *Scope) remember(kind schema.GroupVersionKind, name string, manifest map
 	s.forget(kind, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given = append(s.given, given{s.ID, kind.Kind, name, manifest})
+	s.given = append(s.given, given{kind.Kind, name, manifest})
 }
 
 // forget is for one that was deleted, also by its name on the API server.
