@@ -134,7 +134,12 @@ func (r *run) groups(ctx context.Context, all []group) error {
 		return err
 	}
 	if err := main.runGroup(ctx); err != nil {
-		return errors.Join(err, main.close(ctx, err))
+		closed := main.close(ctx, err)
+		if !errors.Is(err, errNotClean) || ctx.Err() != nil {
+			return errors.Join(err, closed)
+		}
+		main = nil
+		all = append(all, group{profile: &scenario.Server{}, alone: true, scenarios: r.notFinished(byDefault.scenarios), skip: byDefault.skip})
 	}
 	err = r.profiles(ctx, all)
 	if left := r.noOwnServer; len(left) > 0 && ctx.Err() == nil {
@@ -206,13 +211,35 @@ func (g group) observesPlugins() bool {
 	})
 }
 
-// group runs the scenarios of one server profile.
+// errNotClean means that the API server of a scenario that runs alone could not be cleaned for the next one.
+var errNotClean = errors.New("what a scenario left could not be removed")
+
+// group runs the scenarios of one server profile. If the server cannot be cleaned, another one is started for the rest.
 func (r *run) group(ctx context.Context, g group) error {
-	one, err := r.start(ctx, g)
-	if err == nil {
+	for {
+		one, err := r.start(ctx, g)
+		if err != nil {
+			return err
+		}
 		err = one.runGroup(ctx)
+		closed := one.close(ctx, err)
+		left := r.notFinished(g.scenarios)
+		if !errors.Is(err, errNotClean) || len(scenario.Cases(left)) == len(scenario.Cases(g.scenarios)) || ctx.Err() != nil {
+			return errors.Join(err, closed)
+		}
+		r.options.Progress.Stage("starting another API server: " + report.FirstLine(err.Error()))
+		g.scenarios = left
 	}
-	return errors.Join(err, one.close(ctx, err))
+}
+
+// notFinished returns the scenarios and cases without an outcome.
+func (r *run) notFinished(scenarios []scenario.Scenario) []scenario.Scenario {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return scenario.Keep(scenarios, func(s scenario.Scenario) bool {
+		_, finished := r.outcomes[s.Metadata.Name]
+		return !finished
+	})
 }
 
 // start starts the server of a group. It returns nil if the outcomes of its scenarios are known without

@@ -373,8 +373,8 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Setup) erro
 			err = s.RemoveStored(ctx)
 		}
 	}
-	if err != nil && alone {
-		return fmt.Errorf("remove what %s left, before the next scenario: %w", ready[0].Scenario.Metadata.Name, err)
+	if err != nil && alone && ctx.Err() == nil {
+		return fmt.Errorf("%w: %s: %w", errNotClean, ready[0].Scenario.Metadata.Name, err)
 	}
 	if err != nil {
 		return fmt.Errorf("uninstall scenarios: %w", err)

@@ -99,7 +99,10 @@ func (c *Case) positions() *strings.Replacer {
 			var says []string
 			for _, text := range []string{expression, strings.TrimSpace(expression)} {
 				for _, text := range []string{text, strings.ReplaceAll(text, "\n", " ")} {
-					says = append(says, "xpression '"+text+"'", "failed expression: "+text, "is false: "+text)
+					says = append(says, "xpression '"+text+"'")
+					if trimmed := strings.TrimSpace(text); trimmed == text {
+						says = append(says, "failed expression: "+text, "is false: "+text)
+					}
 				}
 			}
 			if variable != "" {
