@@ -169,7 +169,7 @@ func within(manifest map[string]any) string {
 
 // policySet is a set of requests for one scenario: their objects that must exist do not exclude each other.
 type policySet struct {
-	// states are those of all requests, and exist the objects that exist for them, before the policies.
+	// states are the states of all requests, and exist the objects that exist for them, before the policies.
 	states   map[string]map[string]any
 	exist    []fileManifest
 	requests []*policyRequest
