@@ -61,7 +61,7 @@ func (p *policyTable) mutation(n *document.Node, where document.Path) (map[strin
 	return p.prepared(n, ""), n
 }
 
-// contains is the expectation of a part of some text.
+// contains is the expectation of a part of a string.
 func contains(part string) map[string]any { return map[string]any{"$contains": literal(part)} }
 
 // partsOf returns what messages of policies must match, from a string, a map {error: text} for an error of a policy, or

@@ -25,7 +25,7 @@ type policyTable struct {
 	// read has the manifests of each file that was read.
 	read map[string][]*document.Node
 	// given is what every case needs: policies, bindings, params, as the API server gets them. Policies and
-	// bindings are the ones under test.
+	// bindings are the policies and bindings under test.
 	given, policies, bindings []fileManifest
 	// open is true if the policies are not narrowed.
 	open bool

@@ -115,7 +115,7 @@ func (b *builder) syntaxError(err error) {
 	b.malformed(min(mark.Line, len(b.lines)), mark.Column, message)
 }
 
-// isText reports whether text is UTF-8 without control characters, and a Problem if not.
+// isText reports whether a string is UTF-8 without control characters, and a Problem if not.
 func (b *builder) isText(text string) bool {
 	for i, r := range text {
 		message, hint := "", "save the file as UTF-8"
