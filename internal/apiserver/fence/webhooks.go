@@ -90,7 +90,7 @@ func (w *Webhooks) waitFor(ctx context.Context, address string, to *hook.Upstrea
 	})
 	if errors.Is(err, framework.ErrTimeout) {
 		// This error is not an ErrTimeout: the webhook is to blame, not the API server.
-		return fmt.Errorf("wait for the webhook under test: %s, called at %s, does not answer within %s: %v; start it before the run, at the address that --endpoint gives, "+ //nolint:errorlint // see above
+		return fmt.Errorf("wait for the webhook under test: %s, called at %s, does not answer within %s: %v; start it before the run, at the address that --endpoint gives, "+
 			"with a certificate that is valid for the host that is called and signed by the caBundle or by --endpoint-ca %s=FILE; a PROGRAM can use the one in {cert-dir}", address, to.URL, limit, last, address)
 	}
 	return err

@@ -205,7 +205,8 @@ func (w *watchedFiles) look() map[string]fs.FileInfo {
 		root += string(filepath.Separator) // so that a symbolic link is followed
 		_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			switch hidden := path != root && strings.HasPrefix(filepath.Base(path), "."); {
-			case err != nil: // what cannot be read cannot be watched
+			case err != nil:
+				return nil //nolint:nilerr // what cannot be read cannot be watched
 			case hidden && entry.IsDir():
 				return fs.SkipDir
 			case !hidden && !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):

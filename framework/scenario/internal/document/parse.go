@@ -118,7 +118,8 @@ func (b *builder) syntaxError(err error) {
 // isText reports whether a string is UTF-8 without control characters, and a Problem if not.
 func (b *builder) isText(text string) bool {
 	for i, r := range text {
-		message, hint := "", "save the file as UTF-8"
+		var message string
+		hint := "save the file as UTF-8"
 		switch _, size := utf8.DecodeRuneInString(text[i:]); {
 		case r == utf8.RuneError && size == 1:
 			message = fmt.Sprintf("the byte %#02x is not UTF-8; expected a file in UTF-8", text[i])
