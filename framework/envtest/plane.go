@@ -20,7 +20,7 @@ import (
 
 const (
 	// startLimit is the limit for the start of the servers.
-	startLimit = time.Minute
+	startLimit = 3 * time.Minute
 	// readyPoll is the time between two questions whether kube-apiserver is ready.
 	readyPoll = 25 * time.Millisecond
 	// requestLimit is the limit of one such question.
@@ -84,7 +84,7 @@ func (s *Server) startPlane(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	plane.APIServer.Port = strconv.Itoa(s.port) // users get it
+	plane.APIServer.Port, plane.Etcd.URL = strconv.Itoa(s.port), &url.URL{Scheme: "unix", Path: s.socket()} // users get them
 	if err := s.connect(); err != nil {
 		return err
 	}

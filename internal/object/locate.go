@@ -62,7 +62,7 @@ func offset(text string, line, column int) (before int, ok bool) {
 	return len(strings.Join(lines[:line-1], "")) + len(string([]rune(lines[line-1])[:column-1])), true
 }
 
-// common returns the lengths of the longest beginnings of a text in the file and of a value that are the same, up to a length
+// common returns the lengths of the longest beginnings of text in the file and of a value that are the same, up to a length
 // of the value. An escaped quote in the text is the same as a quote.
 func (t Text) common(text, value string, most int) (read, same int) {
 	for same < most && read < len(text) && same < len(value) {

@@ -205,7 +205,7 @@ func (o shownOutcome) ShowReason() bool {
 	return o.Reason != "" && (o.Evidence == nil || len(o.Evidence.Mismatches) == 0)
 }
 
-// Calls returns the entries of the timeline that are calls, without those of plugins that did nothing.
+// Calls returns the entries of the timeline that are calls, without the calls of plugins that did nothing.
 func (o shownOutcome) Calls() []TimelineEntry {
 	return slices.DeleteFunc(o.entries(false), func(e TimelineEntry) bool { return e.Idle && !e.Divergent })
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// ownInformers is a plugin with informers that it makes itself, typed and dynamic ones, in place of those of the API server.
+// ownInformers is a plugin with informers that it makes itself, typed and dynamic ones, in place of the API server's.
 type ownInformers struct {
 	plugin
 	client  kubernetes.Interface

@@ -201,7 +201,7 @@ func (s Subject) Probes() []map[string]any {
 const validationVariable = "admissiontestValidation"
 
 // probe returns a copy of a ValidatingAdmissionPolicy in which an error always decides, with changed validations. An API server can quote
-// its expressions in a warning about an evaluation error: those of validations are variables, and a matchCondition is one line.
+// its expressions in a warning about an evaluation error: the expressions of validations are variables, and a matchCondition is one line.
 func (p Policy) probe(name string, change func(index int, validation *admissionregistrationv1.Validation)) map[string]any {
 	spec, fail := p.spec.DeepCopy(), admissionregistrationv1.Fail
 	spec.FailurePolicy, spec.AuditAnnotations = &fail, nil
