@@ -118,7 +118,7 @@ func TestWatch(t *testing.T) {
 	save("scenarios/b.yaml", creating)
 	w := watching(t, dir, "scenarios")
 	first := w.until("waiting for changes")
-	for _, part := range []string{"mine  2 pass", "2 scenarios: 2 pass"} {
+	for _, part := range []string{"scenarios  2 pass", "2 scenarios: 2 pass"} {
 		if !strings.Contains(first, part) {
 			t.Errorf("the first run printed no %q:\n%s", part, first)
 		}

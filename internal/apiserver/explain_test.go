@@ -17,7 +17,7 @@ import (
 )
 
 // given returns a Sandbox in which the documents of a YAML text are installed, its Target, and its ID.
-func given(t *testing.T, name, text string) (*apiserver.Target, *apiserver.Sandbox, string) {
+func given(t *testing.T, open bool, name, text string) (*apiserver.Target, *apiserver.Sandbox, string) {
 	t.Helper()
 	target, err := apiserver.New(t.Context(), apiserver.Options{Config: testserver.Config(t), Disposable: true})
 	if err != nil {
@@ -25,7 +25,7 @@ func given(t *testing.T, name, text string) (*apiserver.Target, *apiserver.Sandb
 	}
 	t.Cleanup(func() { _ = target.Close(t.Context()) })
 	id := "at-" + target.RunID() + "-" + name
-	sandbox, err := target.NewSandbox(t.Context(), apiserver.SandboxOptions{ID: id})
+	sandbox, err := target.NewSandbox(t.Context(), apiserver.SandboxOptions{ID: id, Open: open})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func given(t *testing.T, name, text string) (*apiserver.Target, *apiserver.Sandb
 // the new object, and one of the old object.
 func TestExplain(t *testing.T) {
 	ctx := t.Context()
-	target, sandbox, id := given(t, "explain", `
+	target, sandbox, id := given(t, false, "explain", `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
@@ -105,7 +105,7 @@ spec: {policyName: p, validationActions: [Audit]}
 // text is about what narrowing adds.
 func TestExplainSubresources(t *testing.T) {
 	ctx := t.Context()
-	target, sandbox, id := given(t, "subresources", `
+	target, sandbox, id := given(t, false, "subresources", `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
@@ -190,7 +190,7 @@ spec: {containers: [{name: c, image: i}]}
 // TestExplainPatched: a policy that a request patches is explained as the author means it.
 func TestExplainPatched(t *testing.T) {
 	ctx := t.Context()
-	target, sandbox, id := given(t, "patched", `
+	target, sandbox, id := given(t, true, "patched", `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
@@ -221,7 +221,7 @@ spec: {policyName: p, validationActions: [Audit]}
 		t.Errorf("before the patch: %s", text)
 	}
 	patch := framework.Request{
-		Verb: framework.VerbPatch, Kind: schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"}, Name: id + "-p",
+		Verb: framework.VerbPatch, Kind: schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"}, Name: "p",
 		HTTP: framework.HTTP{Patch: []byte(`[{"op":"replace","path":"/spec/matchConstraints/namespaceSelector/matchLabels/team","value":"red"}]`), PatchType: types.JSONPatchType},
 	}
 	if result, err := sandbox.Do(ctx, patch); err != nil || !result.Allowed() {

@@ -141,18 +141,20 @@ func TestWebhookUnderTest(t *testing.T) {
 	}
 	closedAddress := "https://" + closed.Addr().String()
 	_ = closed.Close()
-	const who = "wait for the webhook under test: Service guard-system/guard, "
+	const (
+		who = `wait for the webhook under test: guard-system/guard, called at https://127\.0\.0\.1:\d+/validate, does not answer within \d+s: `
+		do  = `; start it before the run, at the address that --endpoint gives, with a certificate that is valid for the host that is called and signed by the caBundle ` +
+			`or by --endpoint-ca guard-system/guard=FILE; a PROGRAM can use the one in {cert-dir}`
+	)
 	for name, test := range map[string]struct {
 		endpoint framework.Endpoint
 		want     string // "" is a pass
 	}{
-		"answers": {framework.Endpoint{URL: guard.URL, CABundle: bundle}, ""},
-		"refused": {framework.Endpoint{URL: closedAddress, CABundle: bundle, Timeout: time.Second},
-			who + `called at https://127\.0\.0\.1:\d+/validate, does not answer within \d+s: dial tcp 127\.0\.0\.1:\d+: connect: connection refused; start it before the run, at the address that --endpoint gives`},
-		"not trusted": {framework.Endpoint{URL: guard.URL, Timeout: time.Second},
-			who + `called at https://127\.0\.0\.1:\d+/validate, does not answer within \d+s: tls: failed to verify certificate: x509: .*; its certificate must be valid for the host that is called and signed by the caBundle; if the configuration has no caBundle, give the CA with --endpoint-ca guard-system/guard=FILE; a PROGRAM can use the certificate in {cert-dir}`},
+		"answers":     {framework.Endpoint{URL: guard.URL, CABundle: bundle}, ""},
+		"refused":     {framework.Endpoint{URL: closedAddress, CABundle: bundle, Timeout: time.Second}, who + `dial tcp 127\.0\.0\.1:\d+: connect: connection refused` + do},
+		"not trusted": {framework.Endpoint{URL: guard.URL, Timeout: time.Second}, who + `tls: failed to verify certificate: x509: .*` + do},
 		"no Service": {framework.Endpoint{CABundle: bundle, Timeout: time.Second},
-			who + `path /validate, does not answer within \d+s: service "guard" not found; deploy it before the run, or give the URL of one that runs elsewhere with --endpoint guard-system/guard=URL`},
+			`call the webhook under test: Service guard-system/guard: an API server on this machine cannot call Services: give the URL of one that runs elsewhere with --endpoint guard-system/guard=URL`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenarios, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(guarded)}}})
