@@ -86,33 +86,20 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 
 // open finds the container runtime, as kind's command does, and returns the names of all kind clusters.
 func open(ctx context.Context, progress func(string)) (provider *kindcluster.Provider, names []string, err error) {
-	var runtime kindcluster.ProviderOption
-	switch chosen := os.Getenv("KIND_EXPERIMENTAL_PROVIDER"); chosen {
-	case "":
-		runtime, err = kindcluster.DetectNodeProvider()
-	case "docker":
-		runtime = kindcluster.ProviderWithDocker()
-	case "podman":
-		runtime = kindcluster.ProviderWithPodman()
-	default:
-		runtime = kindcluster.ProviderWithNerdctl(chosen)
+	runtime, err := detect(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err == nil {
-		provider = kindcluster.NewProvider(runtime, kindcluster.ProviderWithLogger(logger{progress}))
-		var found []string
-		err = within(ctx, func() (err error) {
-			found, err = provider.List()
-			return err
-		})
-		names = found
-	}
-	switch {
-	case err == nil:
-		return provider, names, nil
-	case ctx.Err() != nil:
+	provider = kindcluster.NewProvider(runtime.option, kindcluster.ProviderWithLogger(logger{progress}))
+	var found []string
+	err = within(ctx, func() (err error) {
+		found, err = provider.List()
+		return err
+	})
+	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
-	return nil, nil, fmt.Errorf("find container runtime: %w: %w; install and start Docker, Podman or nerdctl, or use --target envtest, which needs none", ErrNoRuntime, err)
+	return provider, found, err
 }
 
 // create runs kind. If that fails, it removes the cluster.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 )
@@ -22,18 +23,26 @@ func (c *Client) Discover(ctx context.Context) error {
 // Discovery returns a client for discovery and the schemas of the API server, whose requests have a context.
 func (c *Client) Discovery(ctx context.Context) (*discovery.DiscoveryClient, error) {
 	own := *c.http
-	own.Transport = inContext{ctx, c.http.Transport}
+	own.Transport = inContext{ctx, c.http.Transport, semaphore.NewWeighted(parallelDiscovery)}
 	return discovery.NewDiscoveryClientForConfigAndClient(c.config, &own)
 }
 
+// parallelDiscovery limits the number of concurrent requests: package discovery sends one for each group at once.
+const parallelDiscovery = 32
+
 // inContext gives requests a context, because the requests of package discovery have none.
 type inContext struct {
-	ctx  context.Context //nolint:containedctx // see above
-	next http.RoundTripper
+	ctx   context.Context //nolint:containedctx // see above
+	next  http.RoundTripper
+	turns *semaphore.Weighted
 }
 
-// RoundTrip sends the request.
+// RoundTrip sends the request when fewer than parallelDiscovery are under way.
 func (i inContext) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := i.turns.Acquire(i.ctx, 1); err != nil {
+		return nil, fmt.Errorf("wait for other requests: %w", err)
+	}
+	defer i.turns.Release(1)
 	return i.next.RoundTrip(request.WithContext(i.ctx))
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Note notes what a Request has changed: the configurations and policies of the scenario, and objects
-// that it created outside of its namespaces.
+// that it created outside of its namespaces. A raw body is not read: a scenario can hide a paramKind in it.
 func (i *Installer) Note(scope *Scope, request client.Request, result framework.Result) {
 	if request.DryRun || request.Subresource != "" || isReview(request) || !result.Allowed() {
 		return
@@ -21,7 +21,7 @@ func (i *Installer) Note(scope *Scope, request client.Request, result framework.
 	o.Name, _, _ = unstructured.NestedString(fields, "metadata", "name")
 	switch request.Verb {
 	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply, framework.VerbPatch:
-		if IsAdmission(request.Kind) { // the scenario runs alone: it is not narrowed
+		if IsAdmission(request.Kind) && request.HTTP.RawBody == nil { // the scenario runs alone: it is not narrowed
 			scope.remember(request.Kind, o.Name, fields)
 		}
 		if result.Status.Code == http.StatusCreated {

@@ -134,7 +134,7 @@ func TestShards(t *testing.T) {
 		t.Errorf("one run and merged shards (-want +got):\n%s", diff)
 	}
 	execute(t.Context(), nil, "report", "merge", "shard1", "shard3").check(t, exitUsage, "shard 2/3 is missing; want all 3 shards")
-	execute(t.Context(), nil, "report", "merge", "shard1", "shard2", "shard2", "shard3").check(t, exitUsage, "scenarios in common")
+	execute(t.Context(), nil, "report", "merge", "shard1", "shard2", "shard2", "shard3").check(t, exitUsage, "shard 2, which is given twice")
 }
 
 func read(t *testing.T, dir string) report.Report {
