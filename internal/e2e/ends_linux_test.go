@@ -22,39 +22,37 @@ import (
 // The end of an API server of others is no event. The run ends when no good answer arrived for some time, also
 // if the server or its storage hangs.
 func TestServerOfOthersEnds(t *testing.T) {
-	for _, program := range []string{"etcd", "kube-apiserver"} {
-		for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
-			t.Run(program+" "+signal.String(), func(t *testing.T) {
-				t.Setenv("TMPDIR", shortFolder(t))
-				server, err := envtest.Start(t.Context(), envtest.Options{})
-				if err != nil {
-					t.Fatal(err)
+	for program, signal := range map[string]syscall.Signal{"etcd": syscall.SIGKILL, "kube-apiserver": syscall.SIGSTOP} {
+		t.Run(program+" "+signal.String(), func(t *testing.T) {
+			t.Setenv("TMPDIR", shortFolder(t))
+			server, err := envtest.Start(t.Context(), envtest.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := server.Stop(); err != nil {
+					t.Error(err)
 				}
-				defer func() {
-					if err := server.Stop(); err != nil {
-						t.Error(err)
-					}
-				}()
-				var began time.Time
-				end := sync.OnceFunc(func() {
-					began = time.Now()
-					if err := signalServer(os.TempDir(), program, signal); err != nil {
-						t.Error(err)
-					}
-				})
-				out, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: providers.RESTConfig{Config: server.Config}, Progress: onPass(end)})
-				if took := time.Since(began); !errors.Is(err, target.ErrGone) || took < target.Silence/2 || took > target.Silence+2*endPatience {
-					t.Errorf("the run ended %s after the end of the server, with %v; want %v after %s", took, err, target.ErrGone, target.Silence)
-				} else {
-					t.Logf("ended after %s: %v", took, err)
-				}
-				for _, outcome := range out.Outcomes {
-					if outcome.Verdict == framework.Fail || outcome.Verdict == framework.Errored && !outcome.NotReached {
-						t.Errorf("%s: %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
-					}
+			}()
+			var began time.Time
+			end := sync.OnceFunc(func() {
+				began = time.Now()
+				if err := signalServer(os.TempDir(), program, signal); err != nil {
+					t.Error(err)
 				}
 			})
-		}
+			out, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: providers.RESTConfig{Config: server.Config}, Progress: onPass(end)})
+			if took := time.Since(began); !errors.Is(err, target.ErrGone) || took < target.Silence/2 || took > target.Silence+2*endPatience {
+				t.Errorf("the run ended %s after the end of the server, with %v; want %v after %s", took, err, target.ErrGone, target.Silence)
+			} else {
+				t.Logf("ended after %s: %v", took, err)
+			}
+			for _, outcome := range out.Outcomes {
+				if outcome.Verdict == framework.Fail || outcome.Verdict == framework.Errored && !outcome.NotReached {
+					t.Errorf("%s: %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
+				}
+			}
+		})
 	}
 }
 
