@@ -77,12 +77,14 @@ func (s *Server) startPlane(ctx context.Context) error {
 	go s.run(s.apiServer, plane.APIServer.Start)
 	limited, cancel := processes.WithTimeout(ctx, startLimit)
 	defer cancel()
-	select {
-	case <-s.apiServer.started:
-	case <-s.ended:
-		return s.endedErr
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for _, p := range []*process{s.etcd, s.apiServer} {
+		select {
+		case <-p.started:
+		case <-s.ended:
+			return s.endedErr
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	plane.APIServer.Port, plane.Etcd.URL = strconv.Itoa(s.port), &url.URL{Scheme: "unix", Path: s.socket()} // users get them
 	if err := s.connect(); err != nil {
