@@ -224,10 +224,9 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 func (c *Case) neverExisted(request framework.Request, w scenario.Wait) error {
 	requests, generated := installed(c.Given), false
 	_ = EachStep(c.Scenario.Spec, func(_ string, raw scenario.Step) error { // it returns no error
-		denied := raw.Then != nil && raw.Then.Allowed != nil && !*raw.Then.Allowed
 		if raw.Wait != nil && raw.Wait.Gone {
 			generated = generated || strings.Contains(raw.Wait.Name, "$(steps.")
-		} else if step, err := scenario.Replace(raw, c.lookup); err == nil && !denied && !raw.DryRun {
+		} else if step, err := scenario.Replace(raw, c.lookup); err == nil && !raw.DryRun && !expectsRefusal(raw.Then) {
 			requests = append(requests, c.composer().requests(step)...)
 		}
 		return nil
@@ -247,6 +246,15 @@ func (c *Case) neverExisted(request framework.Request, w scenario.Wait) error {
 	return asError([]*scenario.Error{c.Scenario.ErrorAt(c.path+".wait", "name",
 		fmt.Sprintf("wait for %s %s to be gone: this scenario has not seen it before; expected an object that was given, or that a step writes, reads or deletes", w.Kind, w.Name),
 		cmp.Or(strings.TrimPrefix(suggest.DidYouMean(request.Name, names), "; "), "check its kind, name and namespace, or wait for it first"))})
+}
+
+// expectsRefusal reports whether an expectation holds only for a request that is refused.
+func expectsRefusal(then *scenario.Expectation) bool {
+	if then == nil {
+		return false
+	}
+	success := func(code int) bool { return code < http.StatusBadRequest }
+	return then.Allowed != nil && !*then.Allowed || then.RefusedBy != nil || len(then.Reason) > 0 || len(then.Code) > 0 && !slices.ContainsFunc(then.Code, success)
 }
 
 // compile returns the scripts of the Hooks of a scenario. Path is their field path in the spec.
