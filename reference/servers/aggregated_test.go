@@ -50,7 +50,7 @@ func TestAggregated(t *testing.T) {
 // about the requirements, and costs no other scenario.
 func TestAggregatedLacksRight(t *testing.T) {
 	server := startAggregated(t, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
-	out, err := exec.CommandContext(t.Context(), tool(t, "github.com/admissiontest/admissiontest/cmd/admissiontest"), "run", "aggregated", "order", "--kubeconfig", kubeconfigOf(t, server), "-o", "json").Output()
+	out, err := exec.CommandContext(t.Context(), tool(t, "github.com/admissiontest/admissiontest/cmd/admissiontest"), "run", "aggregated", "order", "--kubeconfig", kubeconfigOf(t, server), "--disposable", "-o", "json").Output()
 	if err != nil { // only SHOULD are inconclusive
 		t.Errorf("run: %v", err)
 	}
