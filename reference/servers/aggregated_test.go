@@ -39,6 +39,7 @@ import (
 // The catalogue's area aggregated on k8s.io/sample-apiserver, behind a kube-apiserver.
 func TestAggregated(t *testing.T) {
 	server := startAggregated(t)
+	server.Environment.UseExistingCluster = nil // it is only for this test: some scenarios need that
 	conformance.Run(t, conformance.Options{
 		Target:    conformance.Target{Environment: server.Environment},
 		Selection: conformance.Selection{Names: []string{"aggregated"}},
