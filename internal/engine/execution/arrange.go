@@ -147,6 +147,9 @@ func (c *Case) accounts() func(namespace string) bool {
 // installGiven installs a manifest at a field path of the spec: "given[1]".
 func (c *Case) installGiven(ctx context.Context, path string, manifest map[string]any) error {
 	err := c.sandbox.Install(ctx, manifest, c.currentScripts())
+	if err == nil {
+		c.seeManifest(manifest)
+	}
 	return c.installed(c.asWritten(ctx, err, manifest), path, manifest)
 }
 

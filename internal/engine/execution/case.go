@@ -92,6 +92,8 @@ type shared struct {
 	results map[string]any
 	// writes has the last write of each kind. See waitForCache.
 	writes map[schema.GroupKind]written
+	// seen are the objects that existed: they were given, or a response said so. See neverExisted.
+	seen map[identity]bool
 }
 
 // New gives a scenario an ID and replaces the placeholders that are known before it
@@ -159,7 +161,7 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 }
 
 func newShared() *shared {
-	return &shared{results: map[string]any{}, writes: map[schema.GroupKind]written{}}
+	return &shared{results: map[string]any{}, writes: map[schema.GroupKind]written{}, seen: map[identity]bool{}}
 }
 
 // Open reports whether the scenario runs alone: what it installs is not narrowed.

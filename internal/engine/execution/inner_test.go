@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -188,7 +189,7 @@ func TestWaitTimesOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := caseOn(&fakeSandbox{})
 			c.patience = 20 * time.Millisecond
-			c.Given = []map[string]any{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}}
+			c.see(schema.GroupKind{Kind: "ConfigMap"}, "", "a")
 			test.wait.ObjectReference = scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}
 			err := c.wait(t.Context(), test.wait)
 			if !errors.Is(err, framework.ErrTimeout) || !strings.Contains(err.Error(), test.says) {
@@ -228,24 +229,26 @@ func (gone) Send(context.Context, framework.Request) (framework.Result, error) {
 	return response(404, "not found"), nil
 }
 
-// What is waited for to be gone must have existed: the scenario was given it, wrote it or read it.
+// What is waited for to be gone must have existed before: the scenario was given it, or a response said so.
 func TestWaitForWhatNeverExisted(t *testing.T) {
-	configMap := func(name string) map[string]any {
-		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}
-	}
 	c := caseOn(gone{})
-	c.ID, c.namespaces, c.Given = "id", []scenario.Namespace{{Name: "other"}}, []map[string]any{configMap("given")}
-	refused := false
-	c.Scenario.Spec.When = []scenario.Step{
-		{Install: []map[string]any{configMap("installed")}},
-		{Get: &scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "read"}},
-		{Create: configMap("denied"), Then: &scenario.Expectation{Allowed: &refused}}, {Create: configMap("dry"), DryRun: true},
-		{Wait: &scenario.Wait{ObjectReference: scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "never"}, Gone: true}},
+	c.ID = "id"
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	c.seeManifest(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "given"}})
+	for name, request := range map[string]framework.Request{
+		"read": {Verb: framework.VerbGet, Name: "read"}, "elsewhere": {Verb: framework.VerbGet, Name: "elsewhere", Namespace: "other"},
+		"generated": {Verb: framework.VerbCreate}, "dry": {Verb: framework.VerbCreate, DryRun: true},
+	} {
+		request.Kind = kind
+		result := response(200, "")
+		result.Object = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}}}
+		c.noteWrite(request, result)
 	}
+	c.noteWrite(framework.Request{Verb: framework.VerbCreate, Kind: kind, Name: "denied"}, response(403, "denied"))
 	for name, says := range map[string]string{
-		"ConfigMap given": "", "ConfigMap installed": "", "ConfigMap read": "", "ConfigMap never": "has not seen it",
+		"ConfigMap given": "", "ConfigMap read": "", "ConfigMap generated": "", "ConfigMap never": "has not seen it",
 		"ConfigMap redd": `did you mean "read"?`, "ConfigMap dry": "has not seen it", "ConfigMap denied": "has not seen it",
-		"Secret given": "check its kind, name and namespace",
+		"ConfigMap elsewhere": "has not seen it", "Secret given": "check its kind, name and namespace",
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, name, _ := strings.Cut(name, " ")

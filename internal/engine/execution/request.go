@@ -10,12 +10,14 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // compose returns the Request of a step, and what it does in words. That there is no such kind is a mistake in the
@@ -235,21 +237,50 @@ func (c *Case) waitForCache(ctx context.Context, request framework.Request) {
 	})
 }
 
-// noteWrite notes what a request has written, for waitForCache.
+// noteWrite notes what a request has written, for waitForCache, and that its object exists.
 func (c *Case) noteWrite(request framework.Request, result framework.Result) {
-	switch {
-	case request.Verb == framework.VerbGet, request.Verb == framework.VerbList, request.Verb == framework.VerbConnect:
-		return
-	case request.DryRun, !result.Allowed():
+	if request.DryRun || !result.Allowed() {
 		return
 	}
 	metadata, _ := result.Fields()["metadata"].(map[string]any)
 	version, _ := metadata["resourceVersion"].(string)
 	name, _ := metadata["name"].(string)
+	c.see(request.Kind.GroupKind(), request.Namespace, cmp.Or(request.Name, name))
+	switch request.Verb {
+	case framework.VerbGet, framework.VerbList, framework.VerbConnect:
+		return
+	}
 	if version == "" || name == "" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writes[request.Kind.GroupKind()] = written{request.Namespace, name, version}
+}
+
+// identity says which object this is. The namespace of a cluster-scoped object is that of the scenario.
+type identity struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+func (c *Case) identityOf(kind schema.GroupKind, namespace, name string) identity {
+	return identity{kind, cmp.Or(namespace, c.ID), name}
+}
+
+// see notes that an object exists, or existed.
+func (c *Case) see(kind schema.GroupKind, namespace, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen[c.identityOf(kind, namespace, name)] = true
+}
+
+// seeManifest is see for an object that was installed.
+func (c *Case) seeManifest(manifest map[string]any) {
+	subject := unstructured.Unstructured{Object: manifest}
+	name := subject.GetName()
+	if object.IsPolicy(manifest) {
+		name = c.policyName(name)
+	}
+	c.see(kindOf(manifest).GroupKind(), subject.GetNamespace(), name)
 }

@@ -145,6 +145,7 @@ func (c *Case) install(ctx context.Context, manifests []map[string]any) error {
 			}
 			return fmt.Errorf("install[%d] %s: %w", i, object.Describe(manifest), err)
 		}
+		c.seeManifest(manifest)
 	}
 	if err := asError(c.deadRules(c.path+".install", manifests)); err != nil {
 		return err
@@ -216,45 +217,28 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 	if err != nil || w.Gone {
 		return err
 	}
+	c.see(request.Kind.GroupKind(), request.Namespace, request.Name)
 	return asError(c.unknownFields(ctx, request.Kind.GroupVersion(), c.path+".wait.object", w.Object, objects{"": {last.Fields()}}))
 }
 
-// neverExisted returns a mistake if nothing else in a scenario is about an object that it waits for to be gone: then that
-// object may never have existed.
+// neverExisted returns a mistake if the scenario waits for an object to be gone that nothing before has shown to exist: it
+// was not given, and no response said so.
 func (c *Case) neverExisted(request framework.Request, w scenario.Wait) error {
-	requests, generated := installed(c.Given), false
-	_ = EachStep(c.Scenario.Spec, func(_ string, raw scenario.Step) error { // it returns no error
-		if raw.Wait != nil && raw.Wait.Gone {
-			generated = generated || strings.Contains(raw.Wait.Name, "$(steps.")
-		} else if step, err := scenario.Replace(raw, c.lookup); err == nil && !raw.DryRun && !expectsRefusal(raw.Then) {
-			requests = append(requests, c.composer().requests(step)...)
-		}
-		return nil
-	})
-	names := []string{c.ID}
-	for _, namespace := range c.namespaces {
-		names = append(names, c.namespaceName(namespace.Name))
-	}
-	for _, other := range requests {
-		if other.Kind.GroupKind() == request.Kind.GroupKind() {
-			names = append(names, other.Name, c.policyName(other.Name))
-		}
-	}
-	if generated || slices.Contains(names, request.Name) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen[c.identityOf(request.Kind.GroupKind(), request.Namespace, request.Name)] {
 		return nil
 	}
+	var names []string
+	for other := range c.seen {
+		if other.kind == request.Kind.GroupKind() {
+			names = append(names, other.name)
+		}
+	}
+	slices.Sort(names)
 	return asError([]*scenario.Error{c.Scenario.ErrorAt(c.path+".wait", "name",
-		fmt.Sprintf("wait for %s %s to be gone: this scenario has not seen it before; expected an object that was given, or that a step writes, reads or deletes", w.Kind, w.Name),
+		fmt.Sprintf("wait for %s %s to be gone: this scenario has not seen it before; expected an object that was given, or that a step wrote, read or deleted", w.Kind, w.Name),
 		cmp.Or(strings.TrimPrefix(suggest.DidYouMean(request.Name, names), "; "), "check its kind, name and namespace, or wait for it first"))})
-}
-
-// expectsRefusal reports whether an expectation holds only for a request that is refused.
-func expectsRefusal(then *scenario.Expectation) bool {
-	if then == nil {
-		return false
-	}
-	success := func(code int) bool { return code < http.StatusBadRequest }
-	return then.Allowed != nil && !*then.Allowed || then.RefusedBy != nil || len(then.Reason) > 0 || len(then.Code) > 0 && !slices.ContainsFunc(then.Code, success)
 }
 
 // compile returns the scripts of the Hooks of a scenario. Path is their field path in the spec.
