@@ -226,12 +226,13 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 func (c *Case) neverExisted(request framework.Request, w scenario.Wait) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen[c.identityOf(request.Kind.GroupKind(), request.Namespace, request.Name)] {
+	asked := c.identityOf(request.Kind.GroupKind(), request.Namespace, request.Name)
+	if c.seen[asked] {
 		return nil
 	}
 	var names []string
 	for other := range c.seen {
-		if other.kind == request.Kind.GroupKind() {
+		if other.kind == asked.kind && other.namespace == asked.namespace {
 			names = append(names, other.name)
 		}
 	}
