@@ -276,20 +276,6 @@ func TestTailKeepsThePanic(t *testing.T) {
 	}
 }
 
-// What a server prints about plugins of the user is its cause, before a panic and the last error.
-func TestReportsAboutPlugins(t *testing.T) {
-	said := output{Log: processes.Log{First: outputSize, Last: outputSize}}
-	for _, part := range []string{
-		"I1122 it prints admissiontest: plugin in a line\nadmissiontest: plu", "gin A refused a role: no owner\nadmissiontest: plugin B panicked at b.go:1: no\n",
-		"panic: no\n\nadmissiontest: plugin C", "\nadmissiontest: plugin D\nF1122 PostStartHook failed\n",
-	} {
-		_, _ = said.Write([]byte(part))
-	}
-	if got, want := said.last(), "plugin A refused a role: no owner\nplugin B panicked at b.go:1: no\nplugin C"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // A server that cannot open more files may not have made a connection that it needed.
 func TestServerWithoutFiles(t *testing.T) {
 	said := output{Log: processes.Log{Last: outputSize}}

@@ -49,6 +49,7 @@ type pluginPackage struct {
 	path         string
 	initializers bool     // it has that function
 	gomod        string   // the go.mod of the module in which it was listed
+	printed      []byte   // by go list
 	all          []listed // without the standard library
 }
 
@@ -56,9 +57,6 @@ type pluginPackage struct {
 func (t *toolchain) list(ctx context.Context, plugins []Plugin) ([]pluginPackage, error) {
 	var found []pluginPackage
 	for _, p := range plugins {
-		if err := p.check(); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrBadPlugin, err)
-		}
 		one, err := t.listOne(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("plugin package %s: %w", p.Package, err)
@@ -90,7 +88,7 @@ func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error
 	if err != nil {
 		return one, err
 	}
-	one.gomod = strings.TrimSpace(string(gomod))
+	one.gomod, one.printed = strings.TrimSpace(string(gomod)), out
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var l listed
 		if err := decoder.Decode(&l); errors.Is(err, io.EOF) {
@@ -130,95 +128,58 @@ func (t *toolchain) badPlugin(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrBadPlugin, err)
 }
 
-// declared returns the names of the exported functions and variables of a package. A file that
-// cannot be parsed is left to the compiler.
+// declared returns the names of the functions of a package. A file that cannot be parsed is left to the compiler.
 func declared(l listed) (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, name := range l.GoFiles {
-		path := filepath.Join(l.Dir, name)
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(l.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrBadPlugin, err)
 		}
 		for _, one := range file.Decls {
-			switch one := one.(type) {
-			case *ast.FuncDecl:
-				names[one.Name.Name] = names[one.Name.Name] || one.Recv == nil
-			case *ast.GenDecl:
-				for _, spec := range one.Specs {
-					if values, ok := spec.(*ast.ValueSpec); ok {
-						for _, name := range values.Names {
-							names[name.Name] = true
-						}
-					}
-				}
+			if function, ok := one.(*ast.FuncDecl); ok && function.Recv == nil {
+				names[function.Name.Name] = true
 			}
 		}
 	}
 	return names, nil
 }
 
-// digest returns the digest of all that decides about a kube-apiserver with plugins, except
-// Kubernetes' version.
-func (t *toolchain) digest(ctx context.Context, packages []pluginPackage) (string, error) {
-	goVersion, err := t.run(ctx, goCall{dir: t.job.cacheRoot(), doing: "asking for the version of go", args: []string{"env", "GOVERSION"}})
-	if err != nil {
-		return "", err
-	}
+// digest returns the digest of all that decides about a kube-apiserver with plugins, except the versions of Kubernetes
+// and of Go: our own source, the options, what go list printed, and the content of local files.
+func (t *toolchain) digest(packages []pluginPackage) (string, error) {
 	main, err := mainDigest()
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "%s %q %t\n", main, goVersion, t.job.covers()) // a hash does not fail
+	_, _ = fmt.Fprintf(sum, "%s %t\n", main, t.job.covers()) // a hash does not fail
 	for _, p := range packages {
-		_, _ = fmt.Fprintf(sum, "%q %q\n", p.path, p.String())
-		if err := p.digest(sum); err != nil {
-			return "", err
+		_, _ = fmt.Fprintf(sum, "%q %q\n%s\n", p.path, p.String(), p.printed)
+		for _, path := range p.localFiles() {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return "", fmt.Errorf("read the source of a plugin: %w", err)
+			}
+			_, _ = fmt.Fprintf(sum, "%q %x\n", path, sha256.Sum256(text))
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// digest writes the versions of the modules of a plugin, and the content of its local files.
-func (p pluginPackage) digest(to io.Writer) error {
-	mods := map[string]bool{}
+// localFiles returns the files of the user from which the packages of a plugin are built.
+func (p pluginPackage) localFiles() []string {
+	var files []string
 	for _, l := range p.all {
-		if l.Module == nil {
+		if l.Module == nil || !l.Module.local() {
 			continue
 		}
-		if !mods[l.Module.Path] {
-			mods[l.Module.Path] = true
-			replaced := ""
-			if r := l.Module.Replace; r != nil {
-				replaced = r.Path + " " + r.Version
-			}
-			_, _ = fmt.Fprintf(to, "%q %q %q\n", l.Module.Path, l.Module.Version, replaced)
-			if l.Module.local() {
-				if err := digestFile(to, l.Module.GoMod); err != nil {
-					return err
-				}
-			}
-		}
-		if !l.Module.local() {
-			continue
-		}
+		files = append(files, l.Module.GoMod)
 		for _, name := range slices.Concat(l.GoFiles, l.EmbedFiles, l.SFiles, l.SysoFiles, l.HFiles) {
-			if err := digestFile(to, filepath.Join(l.Dir, name)); err != nil {
-				return err
-			}
+			files = append(files, filepath.Join(l.Dir, name))
 		}
 	}
-	return nil
-}
-
-func digestFile(to io.Writer, path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read the source of a plugin: %w", err)
-	}
-	_, _ = fmt.Fprintf(to, "%q %x\n", path, sha256.Sum256(text))
-	return nil
+	return files
 }
 
 // importName returns the name by which the generated file imports a package.
@@ -233,8 +194,7 @@ func generate(packages []pluginPackage) string {
 		if p.initializers {
 			register = fmt.Sprintf("first.initialized(%s, %s.%s)", register, importName(i), initializersName)
 		}
-		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s, Before: %q, After: %q, Last: %t, Off: %t},\n",
-			p.path, register, p.Before, p.After, p.Last, p.Off)
+		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s, Last: %t, Off: %t},\n", p.path, register, p.Last, p.Off)
 	}
 	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/kubeapiserver/observe\"\n)\n\nfunc packages(first *collector) []observe.Package {\n\treturn []observe.Package{\n" +
 		list.String() + "\t}\n}\n"
