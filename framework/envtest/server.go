@@ -42,15 +42,6 @@ type Profile struct {
 //
 // The package is compiled with the versions of modules that Kubernetes has, and otherwise with the requirements and
 // replacements in the go.mod of its module. A workspace (go.work) and a vendor directory are not used.
-//
-// An optional function Initializers is called with what an API server that is built with k8s.io/apiserver gives to
-// RecommendedOptions.ExtraAdmissionInitializers, and has that type:
-//
-//	func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
-//
-// Its initializers are called for the plugins of the package, before Kubernetes' own. Of the configuration,
-// these fields are set: LoopbackClientConfig, ClientConfig, SharedInformerFactory, Authorization.Authorizer,
-// FeatureGate and, since Kubernetes 1.35, EffectiveVersion.
 type Plugin = binaries.Plugin
 
 // Options configure a server. The zero value starts one of the default version of Kubernetes.

@@ -18,12 +18,6 @@ import (
 	"strings"
 )
 
-// The functions of a package with plugins.
-const (
-	registerName     = "Register"
-	initializersName = "Initializers"
-)
-
 // listed is a package as `go list -json` prints it.
 type listed struct {
 	ImportPath, Dir, Name                          string
@@ -46,11 +40,10 @@ func (m *listedModule) local() bool { return m.Main || m.Replace != nil && m.Rep
 // pluginPackage is a Plugin whose package and dependencies are known.
 type pluginPackage struct {
 	Plugin
-	path         string
-	initializers bool     // it has that function
-	gomod        string   // the go.mod of the module in which it was listed
-	printed      []byte   // by go list
-	all          []listed // without the standard library
+	path    string
+	gomod   string   // the go.mod of the module in which it was listed
+	printed []byte   // by go list
+	all     []listed // without the standard library
 }
 
 // list finds the packages of the plugins, without compiling them.
@@ -111,12 +104,7 @@ func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error
 	if last.Name == "main" {
 		return one, fmt.Errorf("%w: it is a main package, which cannot be imported: move the plugin to another package", ErrBadPlugin)
 	}
-	names, err := declared(last)
-	if err == nil && !names[registerName] {
-		err = fmt.Errorf("%w: package %s in %s has no function Register(*admission.Plugins), which registers its plugins", ErrBadPlugin, last.Name, last.Dir)
-	}
-	one.initializers = names[initializersName]
-	return one, err
+	return one, last.registers()
 }
 
 // badPlugin returns the error of `go` as one of the plugin, unless the context ended or there is
@@ -128,21 +116,20 @@ func (t *toolchain) badPlugin(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrBadPlugin, err)
 }
 
-// declared returns the names of the functions of a package. A file that cannot be parsed is left to the compiler.
-func declared(l listed) (map[string]bool, error) {
-	names := map[string]bool{}
+// registers returns nil if a package has a function Register.
+func (l listed) registers() error {
 	for _, name := range l.GoFiles {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(l.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrBadPlugin, err)
+			return fmt.Errorf("%w: %w", ErrBadPlugin, err)
 		}
 		for _, one := range file.Decls {
-			if function, ok := one.(*ast.FuncDecl); ok && function.Recv == nil {
-				names[function.Name.Name] = true
+			if function, ok := one.(*ast.FuncDecl); ok && function.Recv == nil && function.Name.Name == "Register" {
+				return nil
 			}
 		}
 	}
-	return names, nil
+	return fmt.Errorf("%w: package %s in %s has no function Register(*admission.Plugins), which registers its plugins", ErrBadPlugin, l.Name, l.Dir)
 }
 
 // digest returns the digest of all that decides about a kube-apiserver with plugins, except the versions of Kubernetes
@@ -182,20 +169,14 @@ func (p pluginPackage) localFiles() []string {
 	return files
 }
 
-// importName returns the name by which the generated file imports a package.
-func importName(index int) string { return fmt.Sprintf("plugin%d", index+1) }
-
 // generate returns the file that names the packages of the plugins.
 func generate(packages []pluginPackage) string {
 	var imports, list strings.Builder
 	for i, p := range packages {
-		_, _ = fmt.Fprintf(&imports, "\t%s %q\n", importName(i), p.path)
-		register := importName(i) + "." + registerName
-		if p.initializers {
-			register = fmt.Sprintf("first.initialized(%s, %s.%s)", register, importName(i), initializersName)
-		}
-		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s, Last: %t, Off: %t},\n", p.path, register, p.Last, p.Off)
+		name := fmt.Sprintf("plugin%d", i+1)
+		_, _ = fmt.Fprintf(&imports, "\t%s %q\n", name, p.path)
+		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s.Register, Last: %t, Off: %t},\n", p.path, name, p.Last, p.Off)
 	}
-	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/kubeapiserver/observe\"\n)\n\nfunc packages(first *collector) []observe.Package {\n\treturn []observe.Package{\n" +
+	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/kubeapiserver/observe\"\n)\n\nfunc packages() []observe.Package {\n\treturn []observe.Package{\n" +
 		list.String() + "\t}\n}\n"
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	_ "time/tzdata" // time zones of CronJobs
 
 	"github.com/spf13/cobra"
@@ -57,16 +56,10 @@ func main() {
 	os.Exit(cli.Run(command(run)))
 }
 
-// add adds the plugins of the user, and before all others the collector that they need.
+// add adds the plugins of the user.
 func add(o *genericoptions.AdmissionOptions) (map[string][]string, error) {
 	s := observe.Server{Plugins: o.Plugins, Order: o.RecommendedPluginOrder, Off: o.DefaultOffPlugins}
-	first := new(collector)
-	own := packages(first)
-	names, err := observe.Add(&s, own)
-	if len(own) > 0 {
-		first.register(s.Plugins)
-		s.Order = slices.Insert(slices.Clone(s.Order), 0, collectorName)
-	}
+	names, err := observe.Add(&s, packages())
 	o.RecommendedPluginOrder, o.DefaultOffPlugins = s.Order, s.Off
 	return names, err
 }
