@@ -221,32 +221,18 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-func TestFolderThatCannotBeMade(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+// Start says what to do if it cannot make its folder, or if the folder has too long a path for a Unix socket.
+func TestFolderThatCannotBeUsed(t *testing.T) {
+	file, long := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(long, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{file, filepath.Join(file, "none")} {
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			t.Setenv("TMPDIR", dir)
-			server, err := Start(t.Context(), Options{})
-			if err == nil || server != nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "set TMPDIR to") {
-				t.Errorf("Start with TMPDIR=%s: %v; want an error with what to do", dir, err)
-			}
-		})
-	}
-}
-
-// The path of a Unix socket is short on every system.
-func TestFolderWithALongName(t *testing.T) {
-	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	if err := os.Mkdir(long, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TMPDIR", long)
-	server, err := Start(t.Context(), Options{})
-	if err == nil || server != nil || !strings.Contains(err.Error(), "set TMPDIR to a directory with a shorter path") {
-		t.Errorf("Start with a long TMPDIR: %v; want an error with what to do", err)
+	for dir, want := range map[string]string{file: "set TMPDIR to", filepath.Join(file, "none"): "set TMPDIR to", long: "set TMPDIR to a directory with a shorter path"} {
+		t.Setenv("TMPDIR", dir)
+		server, err := Start(t.Context(), Options{})
+		if err == nil || server != nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Start with TMPDIR=%s: %v; want an error that says %s", dir, err, want)
+		}
 	}
 	if left, _ := os.ReadDir(long); len(left) > 0 {
 		t.Errorf("Start left %v", left)
