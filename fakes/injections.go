@@ -128,7 +128,7 @@ func excludedResources() []schema.GroupResource {
 func guarded(set func() error) (called bool, err error) {
 	defer func() {
 		if text := recover(); text != nil {
-			position, _ := observe.PanicPosition()
+			position := observe.PanicPosition()
 			called, err = true, fmt.Errorf("it panicked: %v\n\tat %s", text, position)
 		}
 	}()

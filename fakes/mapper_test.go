@@ -68,7 +68,7 @@ func TestRESTMapperIsAsServed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a kube-apiserver")
 	}
-	found, err := binaries.Find(t.Context(), binaries.Options{NoBuild: true})
+	found, err := binaries.Find(t.Context(), binaries.Options{})
 	if errors.Is(err, binaries.ErrNotFound) {
 		t.Skip("needs the binaries of a control plane: make them with admissiontest assets build: ", err)
 	}

@@ -5,9 +5,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/sample-apiserver/pkg/admission/plugin/banflunder"
+	"k8s.io/sample-apiserver/pkg/admission/wardleinitializer"
 	"k8s.io/sample-apiserver/pkg/apis/wardle"
 	"k8s.io/sample-apiserver/pkg/apis/wardle/install"
 	"k8s.io/sample-apiserver/pkg/apis/wardle/v1alpha1"
+	informers "k8s.io/sample-apiserver/pkg/generated/informers/externalversions"
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
@@ -51,4 +53,13 @@ func banFlunderEntry() entry {
 	}, waivers: []waiver{
 		{"H3", "it only refuses, and does so in Admit: later plugins and webhooks can still change the name; historical", "staging/src/k8s.io/sample-apiserver/pkg/admission/plugin/banflunder/admission.go:52"},
 	}}
+}
+
+// wardleFactory is what a project with its own informers writes once.
+func wardleFactory(w *fakes.World, objects ...runtime.Object) fakes.Injector {
+	factory := informers.NewSharedInformerFactory(nil, 0)
+	fakes.Preload(w, factory, objects...)
+	return fakes.Inject("WantsInternalWardleInformerFactory", func(p wardleinitializer.WantsInternalWardleInformerFactory) {
+		p.SetInternalWardleInformerFactory(factory)
+	})
 }

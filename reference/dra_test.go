@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/resource"
@@ -19,10 +20,17 @@ import (
 // device class and, with an event handler for device classes, by extended resource.
 func TestQuotaOfDevices(t *testing.T) {
 	gpu := "example.com/gpu"
+	limited := func(namespace string, name corev1.ResourceName) *corev1.ResourceQuota {
+		hard := corev1.ResourceList{name: quantity.MustParse("2")}
+		return &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: hard},
+			Status: corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{name: quantity.MustParse("0")}},
+		}
+	}
 	w := fakes.NewWorld(t, fakes.WithObjects(
 		&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}},
-		resourceQuota("by-class", quantities[corev1.ResourceName]("gold"+corev1.ResourceClaimsPerClass, "2")),
-		resourceQuota("by-extended-resource", quantities[corev1.ResourceName]("requests."+gpu, "2"))))
+		limited("by-class", corev1.ResourceName("gold"+corev1.ResourceClaimsPerClass)),
+		limited("by-extended-resource", "requests."+corev1.ResourceName(gpu))))
 	configuration, err := install.NewQuotaConfigurationForAdmission(w.Informers(), nil)
 	if err != nil {
 		t.Fatal(err)

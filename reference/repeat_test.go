@@ -3,12 +3,9 @@ package reference
 import (
 	"flag"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/contract"
 )
 
@@ -22,15 +19,12 @@ var (
 func TestVerdictsRepeat(t *testing.T) {
 	names := []string{"LimitRanger", "EventRateLimit", "DefaultTolerationSeconds", "CertificateSigning", "PodNodeSelector"}
 	if *everyPlugin {
-		names = slices.Sorted(maps.Keys(entries()))
+		names = plugins()
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			entry := entries()[name]()
+			entry := entryOf(t, name)
 			entry.subject.Name = name
-			if entry.start != nil {
-				entry.start(t, &entry.subject)
-			}
 			var reports []contract.Report
 			for range *repetitions {
 				reports = append(reports, contract.Check(entry.subject, contract.Budget(time.Minute)))
@@ -56,20 +50,4 @@ func varying(reports []contract.Report) []string {
 		}
 	}
 	return found
-}
-
-// TestVarying: one other verdict is found.
-func TestVarying(t *testing.T) {
-	rule := contract.Rules()[0]
-	reportOf := func(verdict framework.Verdict) contract.Report {
-		return contract.Report{Outcomes: []contract.Outcome{{Rule: rule, Verdict: verdict}}}
-	}
-	same := []contract.Report{reportOf(framework.Pass), reportOf(framework.Pass), reportOf(framework.Pass)}
-	if got := varying(same); len(got) > 0 {
-		t.Errorf("got %q, want none", got)
-	}
-	same[1] = reportOf(framework.Inconclusive)
-	if got := varying(same); len(got) != 1 {
-		t.Errorf("got %q, want one", got)
-	}
 }

@@ -14,8 +14,7 @@ import (
 )
 
 // schooledPolicy is the plugin MutatingAdmissionPolicy on an API server that describes
-// pods, which a World does not, when it has read that. Until then it answers 503: see
-// TestFindingMutatingPolicyIsReadyTooSoon.
+// pods, which a World does not, when it has read that. Until then it answers 503: see docs/findings.md.
 type schooledPolicy struct {
 	*mutating.Plugin
 	pods *podDescription
@@ -71,15 +70,10 @@ type podDescription struct {
 	asked bool
 	read  chan struct{}
 	once  sync.Once
-	// hold, where there is one, keeps it from answering until it is closed.
-	hold chan struct{}
 }
 
 // Paths implements openapi.Client.
 func (d *podDescription) Paths() (map[string]openapi.GroupVersion, error) {
-	if d.hold != nil {
-		<-d.hold
-	}
 	d.once.Do(func() { go d.announce() })
 	return map[string]openapi.GroupVersion{"api/v1": d}, nil
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,9 +41,8 @@ func deployed(t *testing.T) client.Client {
 
 // load is what requests under load got.
 type load struct {
-	// unchanged counts the objects that the mutating webhook did not change.
-	sent, failed, unchanged int
-	err                     error // the last one
+	sent, failed int
+	err          error // the last one
 }
 
 // underLoad creates an Ingress all the time, as dry runs, while a function runs.
@@ -71,8 +69,6 @@ func underLoad(t *testing.T, api client.Client, during func()) load {
 				if err != nil {
 					all.failed++
 					all.err = err
-				} else if class, _, _ := unstructured.NestedString(object.Object, "spec", "ingressClassName"); class == "" {
-					all.unchanged++
 				}
 				mu.Unlock()
 			}
@@ -81,7 +77,7 @@ func underLoad(t *testing.T, api client.Client, during func()) load {
 	during()
 	cancel()
 	workers.Wait()
-	t.Logf("%d requests, %d failed, %d without the webhooks; the last error: %v", all.sent, all.failed, all.unchanged, all.err)
+	t.Logf("%d requests, %d failed; the last error: %v", all.sent, all.failed, all.err)
 	return all
 }
 
@@ -130,68 +126,5 @@ func TestRollingUpdate(t *testing.T) {
 				t.Errorf("%d of %d requests failed, want some: %t", got.failed, got.sent, loses)
 			}
 		})
-	}
-}
-
-// TestPodIsDeleted deletes the only Pod of the webhook under load: with failurePolicy Fail requests fail until there is another
-// one, with Ignore they are admitted without the webhook.
-func TestPodIsDeleted(t *testing.T) {
-	api := deployed(t)
-	for _, policy := range []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Fail, admissionregistrationv1.Ignore} {
-		t.Run(string(policy), func(t *testing.T) {
-			setFailurePolicy(t, api, policy)
-			roll(t, api, func(*appsv1.DeploymentSpec) {}) // one Pod is ready
-			got := underLoad(t, api, func() { replacePod(t, api) })
-			fails := policy == admissionregistrationv1.Fail
-			if (got.failed > 0) != fails || (got.unchanged > 0) == fails {
-				t.Errorf("%d requests failed, and %d were admitted without the webhook", got.failed, got.unchanged)
-			}
-
-		})
-	}
-}
-
-// replacePod deletes the only Pod, and waits until another one is ready and the Nodes send requests to it.
-func replacePod(t *testing.T, api client.Client) {
-	t.Helper()
-	var pods corev1.PodList
-	if err := api.List(t.Context(), &pods, client.InNamespace("ingress-guard")); err != nil || len(pods.Items) != 1 {
-		t.Fatalf("%d Pods, want one: %v", len(pods.Items), err)
-	}
-	deleted := pods.Items[0]
-	if err := api.Delete(t.Context(), &deleted, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		if err := api.List(ctx, &pods, client.InNamespace("ingress-guard")); err != nil || len(pods.Items) != 1 || pods.Items[0].UID == deleted.UID {
-			return false, err
-		}
-		for _, condition := range pods.Items[0].Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				served := underLoad(t, api, func() { <-time.After(time.Second) })
-				return served.failed == 0 && served.unchanged == 0, nil
-			}
-		}
-		return false, nil
-	})
-	if err != nil {
-		t.Fatalf("wait for another Pod: %v", err)
-	}
-}
-
-// setFailurePolicy changes the failurePolicy of both webhooks. The API server uses it after milliseconds, long before a Pod ends.
-func setFailurePolicy(t *testing.T, api client.Client, policy admissionregistrationv1.FailurePolicyType) {
-	t.Helper()
-	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	for _, object := range []client.Object{mutating, validating} {
-		if err := api.Get(t.Context(), client.ObjectKey{Name: "ingress-guard"}, object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mutating.Webhooks[0].FailurePolicy, validating.Webhooks[0].FailurePolicy = &policy, &policy
-	for _, object := range []client.Object{mutating, validating} {
-		if err := api.Update(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

@@ -17,15 +17,7 @@ import (
 func TestEnvironmentRuns(t *testing.T) {
 	for name, flags := range map[string]map[string]string{"default": nil, "no anonymous requests": {"anonymous-auth": "false"}} {
 		t.Run(name, func(t *testing.T) {
-			server, err := envtest.Start(t.Context(), envtest.Options{Profile: envtest.Profile{Flags: flags}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := server.Stop(); err != nil {
-					t.Error(err)
-				}
-			}()
+			server := start(t, envtest.Options{Profile: envtest.Profile{Flags: flags}})
 			environment := server.Environment
 			user, err := environment.AddUser(crenvtest.User{Name: "jane", Groups: []string{"admins"}}, nil)
 			if err != nil {
@@ -58,17 +50,9 @@ func TestEnvironmentRuns(t *testing.T) {
 
 // A profile can have an authority of its own for the certificates of users.
 func TestOwnAuthority(t *testing.T) {
-	server, err := envtest.Start(t.Context(), envtest.Options{Profile: envtest.Profile{
+	server := start(t, envtest.Options{Profile: envtest.Profile{
 		Flags: map[string]string{"client-ca-file": "$(files)/kube-apiserver/apiserver.crt"}, // it signed no user
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
 	user, err := server.Environment.AddUser(crenvtest.User{Name: "jane"}, nil)
 	if err != nil {
 		t.Fatal(err)

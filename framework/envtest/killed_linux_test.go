@@ -7,18 +7,15 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
@@ -103,20 +100,12 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for n := range 10 {
 		command, folder := user(t)
-		out, err := command.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
 		most := 3 * time.Second
 		if n%3 == 0 { // after the start
-			text := make([]byte, len("started"))
-			if _, err := io.ReadFull(out, text); err != nil || string(text) != "started" {
-				t.Fatalf("the process printed %q, %v; want started", text, err)
-			}
+			startUser(t, command)
 			most = 200 * time.Millisecond
+		} else if err := command.Start(); err != nil {
+			t.Fatal(err)
 		}
 		after := time.Duration(random.Int64N(int64(most)))
 		killed := time.AfterFunc(after, func() { _ = command.Process.Kill() })
@@ -131,41 +120,19 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 	}
 }
 
-// A terminal that is closed sends SIGHUP to the process and not to the servers.
-func TestClosedTerminalLeavesNothing(t *testing.T) {
+// A signal to the process and to all that run in its terminal, as when the terminal is closed, leaves nothing.
+func TestSignalToAllLeavesNothing(t *testing.T) {
 	if signal.Ignored(syscall.SIGHUP) {
 		t.Skip("SIGHUP is ignored here, as with nohup")
 	}
 	assets(t)
-	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("no terminals here: ", err)
-	}
-	if err := unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0); err != nil { //nolint:gosec // a file descriptor is small
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN) //nolint:gosec // a file descriptor is small
-	if err != nil {
-		t.Fatal(err)
-	}
-	inside, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("no terminals here: ", err)
-	}
 	command, folder := user(t)
-	command.Stdin, command.Stdout, command.Stderr = inside, inside, inside
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := errors.Join(command.Start(), inside.Close()); err != nil {
-		t.Fatal(err)
-	}
-	text := make([]byte, len("started"))
-	if _, err := io.ReadFull(terminal, text); err != nil || string(text) != "started" {
-		t.Fatalf("the process printed %q, %v; want started", text, err)
-	}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	startUser(t, command)
 	if found := processesIn(t, folder); len(found) < 3 {
 		t.Errorf("the test finds these processes, want the servers' processes too: %q", found)
 	}
-	if err := terminal.Close(); err != nil {
+	if err := syscall.Kill(-command.Process.Pid, syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
@@ -173,6 +140,22 @@ func TestClosedTerminalLeavesNothing(t *testing.T) {
 		t.Errorf("the process ended with %v; want a signal", err)
 	}
 	wantNothingLeft(t, folder)
+}
+
+// startUser starts a process of a user, and waits until it has started the server.
+func startUser(t *testing.T, command *exec.Cmd) {
+	t.Helper()
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, len("started"))
+	if _, err := io.ReadFull(out, text); err != nil || string(text) != "started" {
+		t.Fatalf("the process printed %q, %v; want started", text, err)
+	}
 }
 
 // Clients without credentials cannot read a key of etcd: it does not listen on a port, nor on
@@ -187,46 +170,36 @@ func TestEtcdIsNotOpen(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	sockets := socketsOf(t, etcdOf(t, server))
-	if len(sockets) == 0 {
-		t.Fatal("the test does not find the sockets of etcd")
-	}
-	for _, port := range listening(t, sockets) {
-		answer, err := http.Post("http://127.0.0.1:"+port+"/v3/kv/range", "application/json", strings.NewReader(`{"key":"AA==","range_end":"AA==","limit":1}`))
-		if err == nil {
-			text, _ := io.ReadAll(answer.Body)
-			_ = answer.Body.Close()
-			t.Errorf("a client without credentials reads keys: %s %.200s", answer.Status, text)
-		}
-		t.Errorf("etcd listens on port %s of the loopback address", port)
-	}
-	found := 0
-	for _, path := range unixSockets(t, sockets) {
-		found++
-		if strings.HasPrefix(path, "@") {
-			t.Errorf("etcd listens on the abstract socket %s, which every user can connect to", path)
-		}
-		if filepath.IsAbs(path) && filepath.Dir(path) != server.supervision.folder {
-			t.Errorf("etcd listens on %s, which is not in the folder %s", path, server.supervision.folder)
-		}
-	}
-	if found != 2 {
-		t.Errorf("etcd listens on %d Unix sockets; want 2, one for clients and one for members", found)
-	}
+	wantOnlyUnixSockets(t, socketsOf(t, server), server.supervision.folder)
 	wantUnreachableByOthers(t, filepath.Join(server.supervision.folder, "etcd.sock"))
 }
 
-// etcdOf returns the process of etcd.
-func etcdOf(t *testing.T, server *Server) int {
+// wantOnlyUnixSockets fails if one of the sockets listens, apart from two Unix sockets in a folder: one for clients and one
+// for members.
+func wantOnlyUnixSockets(t *testing.T, sockets map[string]bool, folder string) {
 	t.Helper()
-	for _, process := range processesIn(t, server.supervision.folder) {
-		number, line, _ := strings.Cut(process, " ")
-		if pid, err := strconv.Atoi(number); err == nil && strings.HasPrefix(line, assets(t).Etcd()+" ") {
-			return pid
+	found := 0
+	for table, columns := range map[string]struct {
+		inode, state int
+		listens      string
+	}{"tcp": {9, 3, "0A"}, "tcp6": {9, 3, "0A"}, "unix": {6, 3, "00010000"}} {
+		text, _ := os.ReadFile("/proc/net/" + table) // there is no tcp6 without IPv6
+		for line := range strings.Lines(string(text)) {
+			fields := strings.Fields(line)
+			if len(fields) <= columns.inode || fields[columns.state] != columns.listens || !sockets[fields[columns.inode]] {
+				continue
+			}
+			path := fields[len(fields)-1]
+			if table == "unix" && (path == "peer.sock" || filepath.Dir(path) == folder) { // the first is relative to the folder
+				found++
+				continue
+			}
+			t.Errorf("etcd listens outside of its folder: %s", line)
 		}
 	}
-	t.Fatal("found no process of etcd")
-	return 0
+	if found != 2 {
+		t.Errorf("etcd listens on %d Unix sockets; want 2", found)
+	}
 }
 
 // wantUnreachableByOthers fails if another user can connect to a socket.
@@ -242,60 +215,28 @@ func wantUnreachableByOthers(t *testing.T, socket string) {
 	}
 }
 
-// socketsOf returns the inodes of the sockets of a process.
-func socketsOf(t *testing.T, pid int) map[string]bool {
+// socketsOf returns the inodes of the sockets of etcd.
+func socketsOf(t *testing.T, server *Server) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]bool{}
-	for _, file := range files {
-		target, _ := os.Readlink(file)
-		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
-			found[strings.TrimSuffix(inode, "]")] = true
+	for _, process := range processesIn(t, server.supervision.folder) {
+		number, line, _ := strings.Cut(process, " ")
+		if !strings.HasPrefix(line, assets(t).Etcd()+" ") {
+			continue
 		}
+		files, err := filepath.Glob("/proc/" + number + "/fd/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			target, _ := os.Readlink(file)
+			if inode, ok := strings.CutPrefix(target, "socket:["); ok {
+				found[strings.TrimSuffix(inode, "]")] = true
+			}
+		}
+	}
+	if len(found) == 0 {
+		t.Fatal("the test does not find the sockets of etcd")
 	}
 	return found
-}
-
-// listening returns the TCP ports of those sockets that listen.
-func listening(t *testing.T, sockets map[string]bool) []string {
-	t.Helper()
-	const state, listens, inode = 3, "0A", 9
-	var ports []string
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, _ := os.ReadFile(table) // there is no tcp6 without IPv6
-		for line := range strings.Lines(string(text)) {
-			fields := strings.Fields(line)
-			if len(fields) <= inode || fields[state] != listens || !sockets[fields[inode]] {
-				continue
-			}
-			_, port, _ := strings.Cut(fields[1], ":")
-			number, err := strconv.ParseUint(port, 16, 16)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ports = append(ports, strconv.FormatUint(number, 10))
-		}
-	}
-	return ports
-}
-
-// unixSockets returns the paths of those sockets that listen.
-func unixSockets(t *testing.T, sockets map[string]bool) []string {
-	t.Helper()
-	const flags, accepts, inode, path = 3, "00010000", 6, 7
-	text, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var paths []string
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) > path && fields[flags] == accepts && sockets[fields[inode]] {
-			paths = append(paths, fields[path])
-		}
-	}
-	return paths
 }

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/admissiontest/admissiontest/internal/kubeapiserver"
 	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
@@ -92,7 +91,6 @@ type output struct {
 	processes.Log
 
 	mu        sync.Mutex
-	reports   []string // see reportLimit
 	panicked  string
 	noFiles   int       // see withoutFiles
 	noFilesAt time.Time // when noFiles grew last
@@ -105,20 +103,6 @@ var aboutPanic = regexp.MustCompile(`(?m)^.*(panic: |Observed a panic).*\n(?:[ \
 // outputSize is how many bytes are kept of the beginning and of the end.
 const outputSize = 16 << 10
 
-// reportLimit is how many lines about plugins of the user are kept.
-const reportLimit = 3
-
-// keepReports keeps the first lines about plugins of the user that a write completes.
-func (o *output) keepReports(data []byte) {
-	tail := o.Tail()
-	for line := range strings.Lines(tail[strings.LastIndex(tail, "\n")+1:] + string(data)) {
-		report, found := strings.CutPrefix(line, kubeapiserver.ReportPrefix)
-		if found && strings.HasSuffix(report, "\n") && len(o.reports) < reportLimit {
-			o.reports = append(o.reports, "plugin "+strings.TrimSpace(report))
-		}
-	}
-}
-
 // Write adds data.
 func (o *output) Write(data []byte) (int, error) {
 	o.mu.Lock()
@@ -126,7 +110,6 @@ func (o *output) Write(data []byte) (int, error) {
 	if found := bytes.Count(data, []byte("too many open files")); found > 0 {
 		o.noFiles, o.noFilesAt = o.noFiles+found, time.Now()
 	}
-	o.keepReports(data)
 	if o.panicked == "" {
 		text := o.Tail() + string(data)
 		// The word alone is in other lines too, and the expression is slow.
@@ -165,26 +148,23 @@ func (o *output) lines(n int) string {
 	return "  " + strings.Join(lines, "\n  ")
 }
 
-// last returns the first lines about plugins of the user, else the first line about a panic, else the
-// last line with an error, else the last line. It also says if the server could not open more files.
+// last returns the first line about a panic, else the last lines with an error, else the last line. It also says if
+// the server could not open more files.
 func (o *output) last() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case len(o.reports) > 0:
-		return strings.Join(o.reports, "\n")
-	case o.panicked != "":
+	if o.panicked != "" {
 		return o.panicked
 	}
-	without := ""
-	if o.noFiles > 0 {
-		without = "\nit " + couldNotOpen
-	}
 	lines := o.Lines(math.MaxInt)
-	for _, line := range slices.Backward(lines) {
-		if strings.HasPrefix(line, "E") || strings.HasPrefix(line, "F") || strings.HasPrefix(line, "Error") {
-			return line + without
-		}
+	failed := slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+		return !strings.HasPrefix(line, "E") && !strings.HasPrefix(line, "F")
+	})
+	if len(failed) == 0 {
+		failed = lines[len(lines)-1:]
 	}
-	return lines[len(lines)-1] + without
+	if o.noFiles > 0 {
+		failed = append(failed, "it "+couldNotOpen)
+	}
+	return strings.Join(failed[max(0, len(failed)-lastLines):], "\n")
 }

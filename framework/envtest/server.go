@@ -37,22 +37,11 @@ type Profile struct {
 //	Package        an import path, or a folder: an absolute path, or one that begins with a dot; required
 //	Dir            the folder that relative folders begin at, and in whose module an import path is
 //	               found; empty means the working directory
-//	Before, After  the name of a plugin before or after which these plugins are called
-//	Last           true calls them after all others; without Before, After and Last they are
-//	               called where Kubernetes puts new plugins
+//	Last           true calls them after all others, and not where Kubernetes puts new plugins
 //	Off            true means that they are off unless --enable-admission-plugins turns them on
 //
 // The package is compiled with the versions of modules that Kubernetes has, and otherwise with the requirements and
 // replacements in the go.mod of its module. A workspace (go.work) and a vendor directory are not used.
-//
-// An optional function Initializers is called with what an API server that is built with k8s.io/apiserver gives to
-// RecommendedOptions.ExtraAdmissionInitializers, and has that type:
-//
-//	func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
-//
-// Its initializers are called for the plugins of the package, before Kubernetes' own. Of the configuration,
-// these fields are set: LoopbackClientConfig, ClientConfig, SharedInformerFactory, Authorization.Authorizer,
-// FeatureGate and, since Kubernetes 1.35, EffectiveVersion.
 type Plugin = binaries.Plugin
 
 // Options configure a server. The zero value starts one of the default version of Kubernetes.
@@ -87,7 +76,7 @@ func (o Options) programs(ctx context.Context) (binaries.Assets, error) {
 		return binaries.In(o.BinaryAssetsDirectory)
 	}
 	return binaries.Ensure(ctx, binaries.Options{
-		Version: o.Version, Dir: o.BinaryAssetsDirectory, Plugins: o.Plugins, ObservePlugins: o.ObservePlugins, Progress: o.Progress,
+		Version: o.Version, Dir: o.BinaryAssetsDirectory, Plugins: o.Plugins, Progress: o.Progress,
 	})
 }
 

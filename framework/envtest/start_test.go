@@ -35,23 +35,24 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// kube-apiserver looks for a file with a relative path in the folder of the files of the profile, and not in the
-// working directory of the run, whose files can be anyone's.
-func TestWorkingDirectory(t *testing.T) {
-	server, err := envtest.Start(t.Context(), envtest.Options{Profile: envtest.Profile{
-		Flags: map[string]string{"token-auth-file": "tokens.csv"},
-		Files: map[string]string{"tokens.csv": "mine,somebody,,some-group\n"},
-	}})
+// start starts a server, which ends with the test.
+func start(t *testing.T, options envtest.Options) *envtest.Server {
+	t.Helper()
+	server, err := envtest.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Stop(); err != nil {
-		t.Error(err)
-	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
 }
 
 // The administrator is the same user by token, and by certificate if the profile has its own tokens, which
-// work. Other users are not authenticated.
+// work. Other users are not authenticated. kube-apiserver looks for a file with a relative path in the folder of the
+// files of the profile, and not in the working directory of the run, whose files can be anyone's.
 func TestAdministrator(t *testing.T) {
 	for name, profile := range map[string]envtest.Profile{
 		"token": {},
@@ -59,17 +60,13 @@ func TestAdministrator(t *testing.T) {
 			Flags: map[string]string{"token-auth-file": "$(files)/tokens.csv"},
 			Files: map[string]string{"tokens.csv": "mine,somebody,,some-group\n"},
 		},
+		"relative path": {
+			Flags: map[string]string{"token-auth-file": "tokens.csv"},
+			Files: map[string]string{"tokens.csv": "mine,somebody,,some-group\n"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, err := envtest.Start(t.Context(), envtest.Options{Profile: profile})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := server.Stop(); err != nil {
-					t.Error(err)
-				}
-			}()
+			server := start(t, envtest.Options{Profile: profile})
 			byFile, err := clientcmd.RESTConfigFromKubeConfig(server.KubeConfig)
 			if err != nil {
 				t.Fatal(err)
@@ -136,18 +133,12 @@ func TestServerIsNotCollected(t *testing.T) {
 
 // A server without an audit log has no receiver for it, and no flags; it cannot record the calls of plugins.
 func TestNoAudit(t *testing.T) {
-	server, err := envtest.Start(t.Context(), envtest.Options{NoAudit: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := start(t, envtest.Options{NoAudit: true})
 	flags := strings.Join(server.Environment.ControlPlane.APIServer.Configure().AsStrings(nil), " ")
 	if server.Audit != nil || server.Lost() != 0 || strings.Contains(flags, "audit") {
 		t.Errorf("got the audit log %v, %d lost connections, flags %s", server.Audit, server.Lost(), flags)
 	}
-	if err := server.Stop(); err != nil {
-		t.Error(err)
-	}
-	if _, err = envtest.Start(t.Context(), envtest.Options{NoAudit: true, ObservePlugins: true}); err == nil || !strings.Contains(err.Error(), "only one of") {
+	if _, err := envtest.Start(t.Context(), envtest.Options{NoAudit: true, ObservePlugins: true}); err == nil || !strings.Contains(err.Error(), "only one of") {
 		t.Errorf("got error %v, want that only one can be set", err)
 	}
 }

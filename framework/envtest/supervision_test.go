@@ -221,32 +221,18 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-func TestFolderThatCannotBeMade(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+// Start says what to do if it cannot make its folder, or if the folder has too long a path for a Unix socket.
+func TestFolderThatCannotBeUsed(t *testing.T) {
+	file, long := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(long, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{file, filepath.Join(file, "none")} {
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			t.Setenv("TMPDIR", dir)
-			server, err := Start(t.Context(), Options{})
-			if err == nil || server != nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "set TMPDIR to") {
-				t.Errorf("Start with TMPDIR=%s: %v; want an error with what to do", dir, err)
-			}
-		})
-	}
-}
-
-// The path of a Unix socket is short on every system.
-func TestFolderWithALongName(t *testing.T) {
-	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	if err := os.Mkdir(long, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TMPDIR", long)
-	server, err := Start(t.Context(), Options{})
-	if err == nil || server != nil || !strings.Contains(err.Error(), "set TMPDIR to a directory with a shorter path") {
-		t.Errorf("Start with a long TMPDIR: %v; want an error with what to do", err)
+	for dir, want := range map[string]string{file: "set TMPDIR to", filepath.Join(file, "none"): "set TMPDIR to", long: "set TMPDIR to a directory with a shorter path"} {
+		t.Setenv("TMPDIR", dir)
+		server, err := Start(t.Context(), Options{})
+		if err == nil || server != nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Start with TMPDIR=%s: %v; want an error that says %s", dir, err, want)
+		}
 	}
 	if left, _ := os.ReadDir(long); len(left) > 0 {
 		t.Errorf("Start left %v", left)
@@ -273,20 +259,6 @@ func TestTailKeepsThePanic(t *testing.T) {
 				t.Errorf("got %q, want %q, the line about the panic", got, want)
 			}
 		})
-	}
-}
-
-// What a server prints about plugins of the user is its cause, before a panic and the last error.
-func TestReportsAboutPlugins(t *testing.T) {
-	said := output{Log: processes.Log{First: outputSize, Last: outputSize}}
-	for _, part := range []string{
-		"I1122 it prints admissiontest: plugin in a line\nadmissiontest: plu", "gin A refused a role: no owner\nadmissiontest: plugin B panicked at b.go:1: no\n",
-		"panic: no\n\nadmissiontest: plugin C", "\nadmissiontest: plugin D\nF1122 PostStartHook failed\n",
-	} {
-		_, _ = said.Write([]byte(part))
-	}
-	if got, want := said.last(), "plugin A refused a role: no owner\nplugin B panicked at b.go:1: no\nplugin C"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

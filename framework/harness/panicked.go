@@ -37,7 +37,7 @@ func (e *PanicError) Unwrap() error {
 func guard(in string, f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			position, _ := observe.PanicPosition()
+			position := observe.PanicPosition()
 			err = &PanicError{In: in, Value: value, Frame: position, Stack: string(debug.Stack())}
 		}
 	}()

@@ -38,7 +38,12 @@ func ExampleCreate() {
 
 // A node of a cloud provider is not a node of a kind cluster.
 func ExampleOf() {
-	_, err := kind.Of(context.Background(), "aws:///us-east-1a/i-0", &rest.Config{})
-	fmt.Println(errors.Is(err, kind.ErrNoCluster))
-	// Output: true
+	for _, id := range []string{"", "aws:///us-east-1a/i-0", "kind://docker/only"} {
+		_, err := kind.Of(context.Background(), id, &rest.Config{})
+		fmt.Println(errors.Is(err, kind.ErrNoCluster))
+	}
+	// Output:
+	// true
+	// true
+	// true
 }

@@ -36,13 +36,14 @@ var (
 // RunPrefix is the prefix of the names that Create generates. RunClusters finds clusters by it.
 const RunPrefix = "admissiontest-run-"
 
-// Limits of Create and Delete.
+// Limits of what kind does.
 const (
 	readyLimit  = 2 * time.Minute        // for the nodes to be ready
 	cancelLimit = 30 * time.Second       // for kind to end after a cancellation
 	cancelPoll  = 500 * time.Millisecond // between two deletions of its containers
 	deleteLimit = 30 * time.Second       // for all attempts to delete a cluster
 	deletePoll  = 200 * time.Millisecond // between two of them
+	listLimit   = 20 * time.Second       // for the container runtime to list the clusters
 )
 
 // Options configure a new cluster. The zero value means one node with kind's default image.
@@ -84,22 +85,45 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// open finds the container runtime, as kind's command does, and returns the names of all kind clusters.
+// open finds the container runtime, as kind's command does, and returns the names of all kind clusters. The error is an
+// ErrNoRuntime if there is no runtime, or if it does not respond.
 func open(ctx context.Context, progress func(string)) (provider *kindcluster.Provider, names []string, err error) {
-	runtime, err := detect(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	provider = kindcluster.NewProvider(runtime.option, kindcluster.ProviderWithLogger(logger{progress}))
+	limited, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
+	var made *kindcluster.Provider
 	var found []string
-	err = within(ctx, func() (err error) {
-		found, err = provider.List()
+	err = within(limited, func() error {
+		runtime, err := detect()
+		if err != nil {
+			return err
+		}
+		made = kindcluster.NewProvider(runtime, kindcluster.ProviderWithLogger(logger{progress}))
+		found, err = made.List()
 		return err
 	})
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil, nil, context.Cause(ctx)
+	case limited.Err() != nil:
+		err = fmt.Errorf("no response within %s", listLimit)
 	}
-	return provider, found, err
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w; install and start Docker, Podman or nerdctl, or use --target envtest, which needs none", ErrNoRuntime, err)
+	}
+	return made, found, nil
+}
+
+// detect returns the runtime that KIND_EXPERIMENTAL_PROVIDER names, or else the first one that is installed.
+func detect() (kindcluster.ProviderOption, error) {
+	switch chosen := os.Getenv("KIND_EXPERIMENTAL_PROVIDER"); chosen {
+	case "docker":
+		return kindcluster.ProviderWithDocker(), nil
+	case "podman":
+		return kindcluster.ProviderWithPodman(), nil
+	case "nerdctl", "finch", "nerdctl.lima":
+		return kindcluster.ProviderWithNerdctl(chosen), nil
+	}
+	return kindcluster.DetectNodeProvider()
 }
 
 // create runs kind. If that fails, it removes the cluster.
@@ -252,15 +276,6 @@ func (c *Cluster) LoadImage(ctx context.Context, archive string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("load image into kind cluster %s: %w", c.name, err)
-	}
-	return nil
-}
-
-// ExportLogs writes the logs of the nodes to a folder, which it creates. If some logs are
-// missing, the error lists them.
-func (c *Cluster) ExportLogs(ctx context.Context, dir string) error {
-	if err := within(ctx, func() error { return c.provider.CollectLogs(c.name, dir) }); err != nil {
-		return fmt.Errorf("export logs of kind cluster %s: %w", c.name, err)
 	}
 	return nil
 }

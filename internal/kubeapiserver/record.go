@@ -22,10 +22,6 @@ const Prefix = "plugins.admissiontest.dev/"
 // Key returns the key of the record of a call.
 func Key(number uint64) string { return fmt.Sprintf("%s%016d", Prefix, number) }
 
-// ReportPrefix begins each line that kube-apiserver prints about a plugin of the user that panicked or
-// that refused a request of kube-apiserver itself.
-const ReportPrefix = "admissiontest: plugin "
-
 // Record is one call of a plugin.
 type Record struct {
 	// Plugin is the name of the plugin, Position its number in the order of the plugins.

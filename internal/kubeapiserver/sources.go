@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-//go:embed _main/initializers.go _main/main.go _main/plugins.go record.go observe/changes.go observe/decorator.go observe/doc.go observe/order.go observe/report.go
+//go:embed _main/main.go _main/plugins.go record.go observe/changes.go observe/decorator.go observe/doc.go observe/order.go observe/panic.go
 var sources embed.FS
 
 // importPath is the import path of this package, in the sources.

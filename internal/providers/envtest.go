@@ -39,7 +39,7 @@ type Envtest struct {
 	options EnvtestOptions
 
 	mu    sync.Mutex
-	found map[bool]binaries.Assets // for servers that record calls, or not
+	found *binaries.Assets
 }
 
 // NewEnvtest returns a provider. It does nothing before the first call of Start or
@@ -49,7 +49,7 @@ func NewEnvtest(options EnvtestOptions) *Envtest {
 		options.Assets.Progress = options.Progress
 	}
 	options.ObservePlugins = options.ObservePlugins || len(options.Assets.Plugins) > 0
-	return &Envtest{options: options, found: map[bool]binaries.Assets{}}
+	return &Envtest{options: options}
 }
 
 // Check returns a scenario.Error for each kind that seems to be misspelt, if the servers have the default version
@@ -64,7 +64,7 @@ func (e *Envtest) Check(_ context.Context, scenarios []scenario.Scenario) error 
 // Start gets the binaries, which can mean building them, and starts an API server. The
 // errors come from binaries.Ensure and from the start.
 func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
-	binaries, err := e.assets(ctx, e.options.ObservePlugins || options.ObservePlugins)
+	binaries, err := e.assets(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -132,26 +132,23 @@ func (*Envtest) profile(given *scenario.Server, run string, hookPort int) (profi
 // Version returns the version of the API servers that Start starts. The errors are those
 // of binaries.Ensure.
 func (e *Envtest) Version(ctx context.Context) (string, error) {
-	binaries, err := e.assets(ctx, e.options.ObservePlugins)
+	binaries, err := e.assets(ctx)
 	if err != nil {
 		return "", err
 	}
 	return "v" + strings.TrimPrefix(binaries.Version, "v"), nil
 }
 
-// assets finds or builds the binaries once. An error is not kept. With observe, a kube-apiserver
-// that an older version of this program built is built again, unless nothing may be built.
-func (e *Envtest) assets(ctx context.Context, observe bool) (binaries.Assets, error) {
+// assets finds or builds the binaries once. An error is not kept.
+func (e *Envtest) assets(ctx context.Context) (binaries.Assets, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	options := e.options.Assets
-	options.ObservePlugins = observe && !options.NoBuild
-	if found, ok := e.found[options.ObservePlugins]; ok {
-		return found, nil
+	if e.found != nil {
+		return *e.found, nil
 	}
-	found, err := binaries.Ensure(ctx, options)
+	found, err := binaries.Ensure(ctx, e.options.Assets)
 	if err == nil {
-		e.found[options.ObservePlugins] = found
+		e.found = &found
 	}
 	return found, err
 }

@@ -95,7 +95,7 @@ func (s *Set) handle(d delivery) {
 		s.store.Lock()
 		defer s.store.Unlock()
 		if thrown != nil && s.events.panicked == nil {
-			position, _ := observe.PanicPosition()
+			position := observe.PanicPosition()
 			s.events.panicked = &PanicError{Informer: fmt.Sprint(d.to.inf.id), Value: thrown, Frame: position, Stack: string(debug.Stack())}
 		}
 		if d.initial {

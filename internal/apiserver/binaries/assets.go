@@ -30,11 +30,9 @@ const (
 var (
 	// ErrNotFound means: the version is in none of the places.
 	ErrNotFound = errors.New("the control-plane binaries were not found")
-	// ErrDamaged means: a program is missing, not executable, or does not run.
+	// ErrDamaged means: a program is missing, not executable, or does not run, or another version of this package built
+	// it into the cache.
 	ErrDamaged = errors.New("the control-plane binaries are damaged")
-	// errOutdated means: an older version of this package built kube-apiserver, and
-	// Options.ObservePlugins needs a newer one.
-	errOutdated = errors.New("an older admissiontest built this kube-apiserver, which cannot record the calls of plugins")
 	// ErrUnsafe means: another user could have written the programs in the cache.
 	ErrUnsafe = userfile.ErrUnsafe
 	// ErrNoCache means: no directory for the cache is known, because neither
@@ -91,15 +89,9 @@ type Options struct {
 	Dir string
 	// CacheDir is the cache. Empty means the directory "admissiontest" in os.UserCacheDir.
 	CacheDir string
-	// ObservePlugins makes Ensure build a kube-apiserver again that an older version of this
-	// package built into the cache, and that cannot record the calls of its admission plugins.
-	// It changes nothing for programs of other origin: see Assets.ObservesPlugins.
-	ObservePlugins bool
 	// Plugins are compiled into kube-apiserver. Dir and KUBEBUILDER_ASSETS are then only used for
 	// etcd. An empty Version means DefaultVersion.
 	Plugins []Plugin
-	// NoBuild makes Ensure fail with ErrNotFound instead of building.
-	NoBuild bool
 	// Progress receives one line for each event, and during long work about one line in
 	// ten seconds. Calls do not overlap. Nil discards the lines.
 	Progress func(line string)

@@ -24,11 +24,9 @@ import (
 // coverage: see "Coverage for programs" in Go's documentation. The error can also be an
 // ErrBadPlugin.
 //
-// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are ignored, and Options.ObservePlugins is
-// set. The error is an ErrBadVersion, ErrNoToolchain, ErrNoModules, ErrNoSuchVersion, ErrBuild, or ErrDamaged if
+// Options.Dir and KUBEBUILDER_ASSETS are ignored. The error is an ErrBadVersion, ErrNoToolchain, ErrNoModules, ErrNoSuchVersion, ErrBuild, or ErrDamaged if
 // the built programs do not run.
 func Build(ctx context.Context, o Options) (Assets, error) {
-	o.ObservePlugins = true
 	j, err := newJob(o)
 	if err != nil {
 		return Assets{}, err

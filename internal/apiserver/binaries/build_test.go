@@ -90,10 +90,6 @@ func TestWithoutToolchain(t *testing.T) {
 		t.Errorf("Ensure = %v; want ErrNoToolchain with the advice", err)
 	}
 	wantOnly(t, o.CacheDir)
-	o.NoBuild = true
-	if _, err := Ensure(t.Context(), o); !errors.Is(err, ErrNotFound) {
-		t.Errorf("Ensure with NoBuild = %v; want ErrNotFound", err)
-	}
 }
 
 func TestCacheThatCannotBeMade(t *testing.T) {

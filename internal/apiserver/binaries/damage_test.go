@@ -24,6 +24,9 @@ func damages() map[string]func(t *testing.T, dir string) {
 		"manifest of another version": func(t *testing.T, dir string) {
 			must(t, (&manifest{Version: "1.2.3"}).write(dir))
 		},
+		"another version of admissiontest": func(t *testing.T, dir string) {
+			must(t, (&manifest{Version: DefaultVersion, Main: "another"}).write(dir))
+		},
 		"everything missing": func(t *testing.T, dir string) {
 			must(t, os.RemoveAll(dir), os.Mkdir(dir, 0o755))
 		},
@@ -60,6 +63,10 @@ func TestDamageIsNoticedAndRepaired(t *testing.T) {
 				t.Errorf("Find after the repair = %v, %v", again, err)
 			}
 			wantOnly(t, o.CacheDir, version(DefaultVersion).dirName())
+			o.Dir = again.Dir
+			if given, err := Find(t.Context(), o); err != nil || given.Source != SourceDir || !given.ObservesPlugins {
+				t.Errorf("Find of its directory = %v, %v; want that it records the calls of plugins", given, err)
+			}
 		})
 	}
 }

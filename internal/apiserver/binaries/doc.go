@@ -32,8 +32,8 @@
 //
 // The returned directory has both programs, executable and of the returned version. Places
 // 1 and 2 are explicit choices: if something is wrong there, it is an error, and no other
-// place is used. A damaged entry of the cache (a missing file, a lost mode bit) is
-// detected and replaced. An entry of the store of setup-envtest that does not run is
+// place is used. A damaged entry of the cache (a missing file, a lost mode bit), or one of another version of
+// admissiontest, is detected and replaced. An entry of the store of setup-envtest that does not run is
 // skipped. Options.Progress reports both.
 //
 // An entry appears in the cache complete or not at all, even if its process is killed. Any

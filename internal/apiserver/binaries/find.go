@@ -34,12 +34,8 @@ func Find(ctx context.Context, o Options) (Assets, error) {
 }
 
 // Ensure returns the assets that Find finds. If there are none, or only a damaged copy in the
-// cache, it calls Build. With Options.NoBuild it is the same as Find. It returns the errors of
-// Find and Build. With Options.Plugins it returns a kube-apiserver with these plugins: see Build.
+// cache, it calls Build. It returns the errors of Find and Build. With Options.Plugins it returns a kube-apiserver with these plugins: see Build.
 func Ensure(ctx context.Context, o Options) (Assets, error) {
-	if o.NoBuild && len(o.Plugins) == 0 {
-		return Find(ctx, o)
-	}
 	j, err := newJob(o)
 	if err != nil {
 		return Assets{}, err
@@ -198,9 +194,7 @@ func (j *job) inStore(ctx context.Context, store folder) (Assets, error) {
 	if err := check(ctx, dir, j.version); err != nil {
 		return found, err
 	}
-	if outdated := found.addManifest(); outdated && j.ObservePlugins && store.source == SourceCache {
-		return found, fmt.Errorf("%w: %s", errOutdated, dir)
-	}
+	found.addManifest()
 	return found, nil
 }
 

@@ -46,7 +46,7 @@ func (j *job) install(ctx context.Context, build func(context.Context, dirs) err
 		return cached, nil
 	case ctx.Err() != nil:
 		return Assets{}, fmt.Errorf("install control plane %s: %w", j.version, context.Cause(ctx))
-	case errors.Is(err, ErrDamaged), errors.Is(err, errOutdated):
+	case errors.Is(err, ErrDamaged):
 		j.report("replacing the cached control plane %s: %v", j.version, err)
 	case !errors.Is(err, ErrNotFound):
 		return Assets{}, fmt.Errorf("use the cached control plane %s: %w", j.version, err)

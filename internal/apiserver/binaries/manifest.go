@@ -39,6 +39,9 @@ func check(ctx context.Context, dir string, v version) error {
 	if m.Version != string(v) {
 		return fmt.Errorf("%w: the manifest in %s is of version %q, want %s", ErrDamaged, dir, m.Version, v)
 	}
+	if digest, err := mainDigest(); err != nil || m.Main != digest {
+		return fmt.Errorf("%w: another version of admissiontest built %s", ErrDamaged, dir)
+	}
 	for _, name := range programs() {
 		if err := executable(filepath.Join(dir, name)); err != nil {
 			return err
@@ -47,17 +50,15 @@ func check(ctx context.Context, dir string, v version) error {
 	return nil
 }
 
-// addManifest adds what the manifest of the directory says, if it has one. Outdated is true if an older version of this
-// package built kube-apiserver, so that it cannot record the calls of its plugins.
-func (a *Assets) addManifest() (outdated bool) {
+// addManifest adds what the manifest of the directory says, if it has one.
+func (a *Assets) addManifest() {
 	m, err := readManifest(a.Dir)
 	if err != nil {
-		return false
+		return
 	}
 	a.Version, a.Plugins = cmp.Or(a.Version, m.Version), m.Plugins
 	digest, err := mainDigest()
 	a.ObservesPlugins = err == nil && m.Main == digest
-	return err == nil && m.Main != "" && m.Main != digest
 }
 
 // safe returns an ErrUnsafe if another user could have written a directory or what this package

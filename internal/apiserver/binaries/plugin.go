@@ -3,7 +3,6 @@ package binaries
 import (
 	"errors"
 	"fmt"
-	"go/token"
 	"path/filepath"
 	"strings"
 )
@@ -21,70 +20,44 @@ type Plugin struct {
 	// Dir is the folder that relative folders begin at. An import path is one in the module of
 	// this folder or in its requirements. Empty means the working directory.
 	Dir string
-	// Before or After is the name of a plugin that these plugins are called before or after.
-	// Last means: after all others. At most one of them may be set.
-	Before, After string
-	Last          bool
+	// Last means that these plugins are called after all others.
+	Last bool
 	// Off means that the plugins are off unless --enable-admission-plugins turns them on.
 	Off bool
 }
 
-// ParsePlugin parses PACKAGE[,before=NAME|,after=NAME|,last][,off].
+// ParsePlugin parses PACKAGE[,last][,off].
 func ParsePlugin(text string) (Plugin, error) {
 	name, rest, _ := strings.Cut(text, ",")
 	p := Plugin{Package: name}
 	if name == "" {
-		return p, fmt.Errorf("plugin %q: want PACKAGE[,before=NAME|,after=NAME|,last][,off], where PACKAGE is an import path or a folder", text)
+		return p, fmt.Errorf("plugin %q: want PACKAGE[,last][,off], where PACKAGE is an import path or a folder", text)
 	}
 	for rest != "" {
 		var word string
 		word, rest, _ = strings.Cut(rest, ",")
-		key, value, _ := strings.Cut(word, "=")
-		switch {
-		case key == "before" && value != "":
-			p.Before = value
-		case key == "after" && value != "":
-			p.After = value
-		case word == "last":
+		switch word {
+		case "last":
 			p.Last = true
-		case word == "off":
+		case "off":
 			p.Off = true
 		default:
-			return p, fmt.Errorf("plugin %q: unknown word %q; want before=NAME, after=NAME, last or off", text, word)
+			return p, fmt.Errorf("plugin %q: unknown word %q; want last or off", text, word)
 		}
 	}
-	return p, p.check()
+	return p, nil
 }
 
 // String returns what ParsePlugin parses.
 func (p Plugin) String() string {
 	text := p.Package
-	for _, part := range []struct {
-		set  bool
-		text string
-	}{{p.Before != "", "before=" + p.Before}, {p.After != "", "after=" + p.After}, {p.Last, "last"}, {p.Off, "off"}} {
-		if part.set {
-			text += "," + part.text
-		}
+	if p.Last {
+		text += ",last"
+	}
+	if p.Off {
+		text += ",off"
 	}
 	return text
-}
-
-// check returns an error for a plugin with two positions, or names that are none.
-func (p Plugin) check() error {
-	positions := 0
-	for _, set := range []bool{p.Before != "", p.After != "", p.Last} {
-		if set {
-			positions++
-		}
-	}
-	if positions > 1 {
-		return fmt.Errorf("plugin %q: want one of before, after and last", p.String())
-	}
-	if name := p.Before + p.After; name != "" && !token.IsIdentifier(name) {
-		return fmt.Errorf("plugin %q: %q is not the name of a plugin", p.String(), name)
-	}
-	return nil
 }
 
 // folder returns the folder to run `go` in, and the package as an argument of it.

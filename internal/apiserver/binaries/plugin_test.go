@@ -14,21 +14,16 @@ func TestParsePlugin(t *testing.T) {
 	for text, want := range map[string]Plugin{
 		"./pkg/owner":                {Package: "./pkg/owner"},
 		"example.com/owner,last,off": {Package: "example.com/owner", Last: true, Off: true},
-		".,before=LimitRanger":       {Package: ".", Before: "LimitRanger"},
-		"..,after=LimitRanger":       {Package: "..", After: "LimitRanger"},
+		"..,off":                     {Package: "..", Off: true},
 	} {
-		t.Run(text, func(t *testing.T) {
-			if got, err := ParsePlugin(text); err != nil || got != want || got.String() != text {
-				t.Errorf("ParsePlugin(%q) = %+v, %v, which prints %q; want %+v", text, got, err, got, want)
-			}
-		})
+		if got, err := ParsePlugin(text); err != nil || got != want || got.String() != text {
+			t.Errorf("ParsePlugin(%q) = %+v, %v, which prints %q; want %+v", text, got, err, got, want)
+		}
 	}
-	for _, text := range []string{"", ",off", "a,on", "a,before", "a,before=", "a,before=b,last", `a,before=x"y`, "a,off,after=b,before=c"} {
-		t.Run(text, func(t *testing.T) {
-			if got, err := ParsePlugin(text); err == nil {
-				t.Errorf("ParsePlugin(%q) = %+v; want an error", text, got)
-			}
-		})
+	for _, text := range []string{"", ",off", "a,on", "a,before=b"} {
+		if got, err := ParsePlugin(text); err == nil {
+			t.Errorf("ParsePlugin(%q) = %+v; want an error", text, got)
+		}
 	}
 }
 
@@ -72,7 +67,7 @@ func moduleOf(t *testing.T, mod string, imported ...string) (dir string, fake st
 // A server with plugins is built once for each content of the plugin.
 func TestServerWithPlugins(t *testing.T) {
 	dir, fake := moduleOf(t, "\nrequire (\n\tgithub.com/x/y v1.2.3\n\texample.com/extra v1.0.0\n\tgithub.com/x/test v1.99.0\n)\nreplace example.com/extra => ./extra\n", "github.com/x/y@v1.2.3")
-	o := Options{Plugins: []Plugin{{Package: dir, Before: "LimitRanger"}}, CacheDir: t.TempDir(), env: quiet(t), goCommand: fake}
+	o := Options{Plugins: []Plugin{{Package: dir, Last: true}}, CacheDir: t.TempDir(), env: quiet(t), goCommand: fake}
 	server := func(source string, count int) Assets {
 		t.Helper()
 		got, err := Ensure(t.Context(), o)
@@ -115,12 +110,8 @@ func TestServerWithPlugins(t *testing.T) {
 	if text := read(t, filepath.Join(filepath.Dir(fake), "overlay0.mod")); text != "module example.com/own\n\ngo 1.25.0\n" {
 		t.Errorf("the go.mod of the plugin in the overlay is %q", text)
 	}
-	if text := read(t, filepath.Join(filepath.Dir(fake), "plugins.go")); !strings.Contains(text, `Register: plugin1.Register, Before: "LimitRanger", After: "", Last: false, Off: true`) {
+	if text := read(t, filepath.Join(filepath.Dir(fake), "plugins.go")); !strings.Contains(text, `Register: plugin1.Register, Last: true, Off: true`) {
 		t.Errorf("the generated file is\n%s", text)
-	}
-	o.NoBuild, o.Plugins[0].Last, o.Plugins[0].Before = true, true, ""
-	if got, err := Ensure(t.Context(), o); !errors.Is(err, ErrNotFound) {
-		t.Errorf("Ensure with NoBuild = %+v, %v; want ErrNotFound", got, err)
 	}
 }
 

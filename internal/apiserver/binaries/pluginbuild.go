@@ -46,7 +46,7 @@ func (j *job) withPlugins(ctx context.Context) (Assets, error) {
 	if err != nil {
 		return Assets{}, err
 	}
-	key, err := t.digest(ctx, packages)
+	key, err := t.digest(packages)
 	if err != nil {
 		return Assets{}, err
 	}
@@ -55,9 +55,6 @@ func (j *job) withPlugins(ctx context.Context) (Assets, error) {
 	found, err := own.inStore(ctx, folder{own.cache, SourceCache})
 	if err == nil {
 		return found, nil
-	}
-	if j.NoBuild {
-		return Assets{}, fmt.Errorf("find control plane %s with plugins: %w", j.version, err)
 	}
 	own.removeOld()
 	return own.install(ctx, func(ctx context.Context, to dirs) error { return own.makeServer(ctx, j, packages, to) })
@@ -134,7 +131,7 @@ func (j *job) covers() bool { return j.getenv("GOCOVERDIR") != "" }
 // addEtcd copies the etcd of the plain control plane, which it builds if there is none.
 func addEtcd(ctx context.Context, plain *job, to dirs) error {
 	without := *plain
-	without.Plugins, without.ObservePlugins = nil, false
+	without.Plugins = nil
 	found, _, err := without.find(ctx)
 	if err != nil {
 		found, err = without.build(ctx)

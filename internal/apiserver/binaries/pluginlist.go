@@ -18,12 +18,6 @@ import (
 	"strings"
 )
 
-// The functions of a package with plugins.
-const (
-	registerName     = "Register"
-	initializersName = "Initializers"
-)
-
 // listed is a package as `go list -json` prints it.
 type listed struct {
 	ImportPath, Dir, Name                          string
@@ -46,19 +40,16 @@ func (m *listedModule) local() bool { return m.Main || m.Replace != nil && m.Rep
 // pluginPackage is a Plugin whose package and dependencies are known.
 type pluginPackage struct {
 	Plugin
-	path         string
-	initializers bool     // it has that function
-	gomod        string   // the go.mod of the module in which it was listed
-	all          []listed // without the standard library
+	path    string
+	gomod   string   // the go.mod of the module in which it was listed
+	printed []byte   // by go list
+	all     []listed // without the standard library
 }
 
 // list finds the packages of the plugins, without compiling them.
 func (t *toolchain) list(ctx context.Context, plugins []Plugin) ([]pluginPackage, error) {
 	var found []pluginPackage
 	for _, p := range plugins {
-		if err := p.check(); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrBadPlugin, err)
-		}
 		one, err := t.listOne(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("plugin package %s: %w", p.Package, err)
@@ -90,7 +81,7 @@ func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error
 	if err != nil {
 		return one, err
 	}
-	one.gomod = strings.TrimSpace(string(gomod))
+	one.gomod, one.printed = strings.TrimSpace(string(gomod)), out
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var l listed
 		if err := decoder.Decode(&l); errors.Is(err, io.EOF) {
@@ -113,12 +104,7 @@ func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error
 	if last.Name == "main" {
 		return one, fmt.Errorf("%w: it is a main package, which cannot be imported: move the plugin to another package", ErrBadPlugin)
 	}
-	names, err := declared(last)
-	if err == nil && !names[registerName] {
-		err = fmt.Errorf("%w: package %s in %s has no function Register(*admission.Plugins), which registers its plugins", ErrBadPlugin, last.Name, last.Dir)
-	}
-	one.initializers = names[initializersName]
-	return one, err
+	return one, last.registers()
 }
 
 // badPlugin returns the error of `go` as one of the plugin, unless the context ended or there is
@@ -130,112 +116,67 @@ func (t *toolchain) badPlugin(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrBadPlugin, err)
 }
 
-// declared returns the names of the exported functions and variables of a package. A file that
-// cannot be parsed is left to the compiler.
-func declared(l listed) (map[string]bool, error) {
-	names := map[string]bool{}
+// registers returns nil if a package has a function Register.
+func (l listed) registers() error {
 	for _, name := range l.GoFiles {
-		path := filepath.Join(l.Dir, name)
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(l.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrBadPlugin, err)
+			return fmt.Errorf("%w: %w", ErrBadPlugin, err)
 		}
 		for _, one := range file.Decls {
-			switch one := one.(type) {
-			case *ast.FuncDecl:
-				names[one.Name.Name] = names[one.Name.Name] || one.Recv == nil
-			case *ast.GenDecl:
-				for _, spec := range one.Specs {
-					if values, ok := spec.(*ast.ValueSpec); ok {
-						for _, name := range values.Names {
-							names[name.Name] = true
-						}
-					}
-				}
+			if function, ok := one.(*ast.FuncDecl); ok && function.Recv == nil && function.Name.Name == "Register" {
+				return nil
 			}
 		}
 	}
-	return names, nil
+	return fmt.Errorf("%w: package %s in %s has no function Register(*admission.Plugins), which registers its plugins", ErrBadPlugin, l.Name, l.Dir)
 }
 
-// digest returns the digest of all that decides about a kube-apiserver with plugins, except
-// Kubernetes' version.
-func (t *toolchain) digest(ctx context.Context, packages []pluginPackage) (string, error) {
-	goVersion, err := t.run(ctx, goCall{dir: t.job.cacheRoot(), doing: "asking for the version of go", args: []string{"env", "GOVERSION"}})
-	if err != nil {
-		return "", err
-	}
+// digest returns the digest of all that decides about a kube-apiserver with plugins, except the versions of Kubernetes
+// and of Go: our own source, the options, what go list printed, and the content of local files.
+func (t *toolchain) digest(packages []pluginPackage) (string, error) {
 	main, err := mainDigest()
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "%s %q %t\n", main, goVersion, t.job.covers()) // a hash does not fail
+	_, _ = fmt.Fprintf(sum, "%s %t\n", main, t.job.covers()) // a hash does not fail
 	for _, p := range packages {
-		_, _ = fmt.Fprintf(sum, "%q %q\n", p.path, p.String())
-		if err := p.digest(sum); err != nil {
-			return "", err
+		_, _ = fmt.Fprintf(sum, "%q %q\n%s\n", p.path, p.String(), p.printed)
+		for _, path := range p.localFiles() {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return "", fmt.Errorf("read the source of a plugin: %w", err)
+			}
+			_, _ = fmt.Fprintf(sum, "%q %x\n", path, sha256.Sum256(text))
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// digest writes the versions of the modules of a plugin, and the content of its local files.
-func (p pluginPackage) digest(to io.Writer) error {
-	mods := map[string]bool{}
+// localFiles returns the files of the user from which the packages of a plugin are built.
+func (p pluginPackage) localFiles() []string {
+	var files []string
 	for _, l := range p.all {
-		if l.Module == nil {
+		if l.Module == nil || !l.Module.local() {
 			continue
 		}
-		if !mods[l.Module.Path] {
-			mods[l.Module.Path] = true
-			replaced := ""
-			if r := l.Module.Replace; r != nil {
-				replaced = r.Path + " " + r.Version
-			}
-			_, _ = fmt.Fprintf(to, "%q %q %q\n", l.Module.Path, l.Module.Version, replaced)
-			if l.Module.local() {
-				if err := digestFile(to, l.Module.GoMod); err != nil {
-					return err
-				}
-			}
-		}
-		if !l.Module.local() {
-			continue
-		}
+		files = append(files, l.Module.GoMod)
 		for _, name := range slices.Concat(l.GoFiles, l.EmbedFiles, l.SFiles, l.SysoFiles, l.HFiles) {
-			if err := digestFile(to, filepath.Join(l.Dir, name)); err != nil {
-				return err
-			}
+			files = append(files, filepath.Join(l.Dir, name))
 		}
 	}
-	return nil
+	return files
 }
-
-func digestFile(to io.Writer, path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read the source of a plugin: %w", err)
-	}
-	_, _ = fmt.Fprintf(to, "%q %x\n", path, sha256.Sum256(text))
-	return nil
-}
-
-// importName returns the name by which the generated file imports a package.
-func importName(index int) string { return fmt.Sprintf("plugin%d", index+1) }
 
 // generate returns the file that names the packages of the plugins.
 func generate(packages []pluginPackage) string {
 	var imports, list strings.Builder
 	for i, p := range packages {
-		_, _ = fmt.Fprintf(&imports, "\t%s %q\n", importName(i), p.path)
-		register := importName(i) + "." + registerName
-		if p.initializers {
-			register = fmt.Sprintf("first.initialized(%s, %s.%s)", register, importName(i), initializersName)
-		}
-		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s, Before: %q, After: %q, Last: %t, Off: %t},\n",
-			p.path, register, p.Before, p.After, p.Last, p.Off)
+		name := fmt.Sprintf("plugin%d", i+1)
+		_, _ = fmt.Fprintf(&imports, "\t%s %q\n", name, p.path)
+		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s.Register, Last: %t, Off: %t},\n", p.path, name, p.Last, p.Off)
 	}
-	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/kubeapiserver/observe\"\n)\n\nfunc packages(first *collector) []observe.Package {\n\treturn []observe.Package{\n" +
+	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/kubeapiserver/observe\"\n)\n\nfunc packages() []observe.Package {\n\treturn []observe.Package{\n" +
 		list.String() + "\t}\n}\n"
 }

@@ -3,6 +3,7 @@
 package binaries
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 )
 
 // An entry of the cache that another user could have written is refused: it is not executed,
-// not replaced, and the error says what to do.
+// not replaced, no reason to look further, and the error says what to do.
 func TestUnsafeCacheIsRefused(t *testing.T) {
 	const stranger = 54321
 	tests := map[string]func(t *testing.T, dir string){
@@ -30,26 +31,16 @@ func TestUnsafeCacheIsRefused(t *testing.T) {
 	}
 	for name, spoil := range tests {
 		t.Run(name, func(t *testing.T) {
-			cache := t.TempDir()
+			cache, data := t.TempDir(), t.TempDir()
+			programsIn(t, filepath.Join(data, "kubebuilder-envtest", "k8s", version(DefaultVersion).dirName()), DefaultVersion)
 			dir, ran := cachedIn(t, cache, DefaultVersion), filepath.Join(t.TempDir(), "ran")
 			script(t, filepath.Join(dir, etcdName), "touch "+ran+"\n")
 			must(t, seal(dir, manifest{Version: string(DefaultVersion)}))
 			spoil(t, dir)
-			o := Options{CacheDir: cache, env: quiet(t), goCommand: fakeGo{}.write(t)}
-			for call, do := range map[string]func() (Assets, error){
-				"Find":   func() (Assets, error) { return Find(t.Context(), o) },
-				"Ensure": func() (Assets, error) { return Ensure(t.Context(), o) },
-				"Build":  func() (Assets, error) { return Build(t.Context(), o) },
-			} {
-				t.Run(call, func(t *testing.T) {
-					got, err := do()
-					if !errors.Is(err, ErrUnsafe) || !reflect.ValueOf(got).IsZero() || !strings.Contains(err.Error(), "--assets-dir DIR") {
-						t.Errorf("%s = %v, %v; want ErrUnsafe with what to do", call, got, err)
-					}
-				})
-			}
-			if all, err := List(t.Context(), o); len(all) > 0 || err != nil {
-				t.Errorf("List = %v, %v; want none", all, err)
+			o := Options{CacheDir: cache, env: quiet(t, "XDG_DATA_HOME="+data), goCommand: fakeGo{}.write(t)}
+			wantFromAll(t, o, ErrUnsafe, "--assets-dir DIR")
+			if all, err := List(t.Context(), o); len(all) != 1 || all[0].Source != SourceSetupEnvtest || err != nil {
+				t.Errorf("List = %v, %v; want only the store of setup-envtest", all, err)
 			}
 			if n := builds(t, o.goCommand); n != 0 {
 				t.Errorf("%d programs were built, want none", n)
@@ -61,13 +52,14 @@ func TestUnsafeCacheIsRefused(t *testing.T) {
 	}
 }
 
-// An unsafe entry of the cache is an error, and not a reason to look further.
-func TestUnsafeCacheIsNotSkipped(t *testing.T) {
-	cache, data := t.TempDir(), t.TempDir()
-	programsIn(t, filepath.Join(data, "kubebuilder-envtest", "k8s", version(DefaultVersion).dirName()), DefaultVersion)
-	must(t, os.Chmod(cachedIn(t, cache, DefaultVersion), 0o777))
-	if got, err := Find(t.Context(), Options{CacheDir: cache, env: quiet(t, "XDG_DATA_HOME="+data)}); !errors.Is(err, ErrUnsafe) {
-		t.Errorf("Find = %v, %v; want ErrUnsafe", got, err)
+// wantFromAll checks that all functions return no assets, and the same error, which says what to do.
+func wantFromAll(t *testing.T, o Options, want error, says string) {
+	t.Helper()
+	for call, do := range map[string]func(context.Context, Options) (Assets, error){"Find": Find, "Ensure": Ensure, "Build": Build} {
+		got, err := do(t.Context(), o)
+		if !errors.Is(err, want) || !reflect.ValueOf(got).IsZero() || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s = %v, %v; want %v that says %s", call, got, err, want, says)
+		}
 	}
 }
 
@@ -103,17 +95,7 @@ func TestWithoutHome(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	o := Options{env: []string{"PATH=" + os.Getenv("PATH")}, goCommand: fakeGo{}.write(t)}
-	for call, do := range map[string]func() (Assets, error){
-		"Find":   func() (Assets, error) { return Find(t.Context(), o) },
-		"Ensure": func() (Assets, error) { return Ensure(t.Context(), o) },
-		"Build":  func() (Assets, error) { return Build(t.Context(), o) },
-	} {
-		t.Run(call, func(t *testing.T) {
-			if got, err := do(); !errors.Is(err, ErrNoCache) || !strings.Contains(err.Error(), "set HOME, or use existing binaries: --assets-dir DIR") {
-				t.Errorf("%s = %v, %v; want ErrNoCache with what to do", call, got, err)
-			}
-		})
-	}
+	wantFromAll(t, o, ErrNoCache, "set HOME, or use existing binaries: --assets-dir DIR")
 	o.Dir = programsIn(t, t.TempDir(), DefaultVersion)
 	if got, err := Ensure(t.Context(), o); err != nil || got.Source != SourceDir {
 		t.Errorf("Ensure with Options.Dir = %v, %v", got, err)

@@ -8,9 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	_ "time/tzdata" // time zones of CronJobs
 
 	"github.com/spf13/cobra"
@@ -54,48 +52,26 @@ func main() {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
-	decorate(run.Admission.GenericAdmission, names)
-	defer blame(names)
+	decorate(run.Admission.GenericAdmission)
 	os.Exit(cli.Run(command(run)))
 }
 
-// add adds the plugins of the user, and before all others the collector that they need.
+// add adds the plugins of the user.
 func add(o *genericoptions.AdmissionOptions) (map[string][]string, error) {
 	s := observe.Server{Plugins: o.Plugins, Order: o.RecommendedPluginOrder, Off: o.DefaultOffPlugins}
-	first := new(collector)
-	own := packages(first)
-	names, err := observe.Add(&s, own)
-	if len(own) > 0 {
-		first.register(s.Plugins)
-		s.Order = slices.Insert(slices.Clone(s.Order), 0, collectorName)
-	}
+	names, err := observe.Add(&s, packages())
 	o.RecommendedPluginOrder, o.DefaultOffPlugins = s.Order, s.Off
 	return names, err
 }
 
-// decorate makes each plugin record its calls if the variable says so, and reports about the plugins of
-// the user.
-func decorate(o *genericoptions.AdmissionOptions, own map[string][]string) {
-	// The recorder must be the first decorator, so that it gets the plugin itself and not another
-	// decorator.
-	recorder := &observe.Recorder{OnlyReports: os.Getenv(kubeapiserver.Variable) == "", Out: os.Stderr}
-	for _, names := range own {
-		recorder.Own = append(recorder.Own, names...)
-	}
-	o.Decorators = append(admission.Decorators{admission.DecoratorFunc(recorder.Decorate)}, o.Decorators...)
-}
-
-// blame prints the position of a panic in a package with plugins of the user: in the factory of a plugin,
-// or in its initialization. The panic goes on.
-func blame(own map[string][]string) {
-	cause := recover()
-	if cause == nil {
+// decorate makes each plugin record its calls if the variable says so.
+func decorate(o *genericoptions.AdmissionOptions) {
+	if os.Getenv(kubeapiserver.Variable) == "" {
 		return
 	}
-	if position, found := observe.PanicPosition(slices.Collect(maps.Keys(own))...); found {
-		fmt.Fprintf(os.Stderr, "%spanicked at %s: %v\n", kubeapiserver.ReportPrefix, position, cause)
-	}
-	panic(cause)
+	// The recorder must be the first decorator, so that it gets the plugin itself and not another
+	// decorator.
+	o.Decorators = append(admission.Decorators{admission.DecoratorFunc(new(observe.Recorder).Decorate)}, o.Decorators...)
 }
 
 // describe prints the plugins of the user by package, and returns the exit code.

@@ -4,17 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/audit"
 
@@ -27,16 +24,8 @@ const (
 	validating = "validating"
 )
 
-// Recorder records the calls of the plugins that it decorates, and reports about the plugins of the
-// user. The zero value records, and reports nothing. Use one Recorder for one chain of plugins.
+// Recorder records the calls of the plugins that it decorates. Use one Recorder for one chain of plugins.
 type Recorder struct {
-	// OnlyReports means that no calls are recorded.
-	OnlyReports bool
-	// Own are the names of the plugins of the user. A line about each panic of theirs, and about what
-	// they refuse to the API server itself, is written to Out. Out must be set if Own is.
-	Own []string
-	Out io.Writer
-
 	calls atomic.Uint64
 
 	mu      sync.Mutex
@@ -49,7 +38,6 @@ type plugin struct {
 	name     string
 	position int
 	recorder *Recorder
-	refused  map[schema.GroupResource]bool // nil unless it is a plugin of the user
 }
 
 // phase is a method of a plugin: Admit or Validate.
@@ -75,17 +63,11 @@ type (
 
 // Decorate returns a plugin that calls inner and records the calls. It must be the first decorator,
 // because the type of inner shows which phases the plugin has. Decorate the plugins in the order in
-// which the API server calls them. It returns inner itself if there is nothing to record or report.
+// which the API server calls them.
 func (r *Recorder) Decorate(inner admission.Interface, name string) admission.Interface {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := &plugin{Interface: inner, name: name, position: len(r.plugins), recorder: r}
-	switch {
-	case slices.Contains(r.Own, name):
-		p.refused = map[schema.GroupResource]bool{}
-	case r.OnlyReports:
-		return inner
-	}
 	r.plugins = append(r.plugins, p)
 	m, mutates := inner.(admission.MutationInterface)
 	v, validates := inner.(admission.ValidationInterface)
@@ -131,10 +113,7 @@ type call struct {
 // observed calls a plugin and writes the record of the call. If the plugin panics, observed records
 // the panic and panics again. It records nothing for a request that the audit policy does not log.
 func (p *plugin) observed(ctx context.Context, c call, do phase) (err error) {
-	if p.refused != nil {
-		do = p.reported(do)
-	}
-	if p.recorder.OnlyReports || !audit.AuditContextFrom(ctx).Enabled() {
+	if !audit.AuditContextFrom(ctx).Enabled() {
 		return do(ctx, c.attributes, c.objects)
 	}
 	number := p.recorder.calls.Add(1)
@@ -149,7 +128,7 @@ func (p *plugin) observed(ctx context.Context, c call, do phase) (err error) {
 		r.Duration = time.Since(started)
 		cause := recover()
 		if cause != nil {
-			r.Panicked = fmt.Sprintf("%v, at %s", cause, p.panicPosition())
+			r.Panicked = fmt.Sprintf("%v, at %s", cause, PanicPosition())
 		}
 		if before != nil {
 			p.compare(&r, before, c)

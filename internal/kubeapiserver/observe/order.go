@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
@@ -21,11 +20,9 @@ type Package struct {
 	Path string
 	// Register is its function of that name.
 	Register func(*admission.Plugins)
-	// Before, After and Last are the place of the plugins of this package in the order: before or
-	// after the plugin with this name, or at the end. At most one is set. If none is set, it is the
-	// place where Kubernetes adds new plugins.
-	Before, After string
-	Last          bool
+	// Last means that the plugins of this package are called after all others. Otherwise they are called where
+	// Kubernetes adds new plugins.
+	Last bool
 	// Off means that the plugins are off unless a flag turns them on.
 	Off bool
 }
@@ -43,7 +40,7 @@ type Server struct {
 }
 
 // Add registers the plugins of the packages, in their order, and returns their names by package. It
-// returns an error for a plugin whose name exists already, and for a place that does not exist.
+// returns an error for a plugin whose name exists already.
 func Add(s *Server, packages []Package) (map[string][]string, error) {
 	names := map[string][]string{}
 	var errs []error
@@ -71,12 +68,12 @@ func add(s *Server, p Package) ([]string, error) {
 			return nil, fmt.Errorf("function Register registers %s, and kube-apiserver has a plugin of that name: choose another one", name)
 		}
 	}
-	at, err := index(s.Order, p)
-	if err != nil {
-		return nil, err
-	}
 	if err := p.register(s.Plugins); err != nil {
 		return nil, err
+	}
+	at := slices.Index(s.Order, firstOfTheEnd)
+	if p.Last || at < 0 {
+		at = len(s.Order)
 	}
 	s.Order = slices.Insert(slices.Clone(s.Order), at, names...)
 	if p.Off {
@@ -89,28 +86,9 @@ func add(s *Server, p Package) ([]string, error) {
 func (p Package) register(plugins *admission.Plugins) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			position, _ := PanicPosition(p.Path)
-			err = fmt.Errorf("function Register panicked at %s: %v", position, cause)
+			err = fmt.Errorf("function Register panicked at %s: %v", PanicPosition(), cause)
 		}
 	}()
 	p.Register(plugins)
 	return nil
-}
-
-// index returns the place of the plugins of a package in an order.
-func index(order []string, p Package) (int, error) {
-	name, offset := firstOfTheEnd, 0
-	switch {
-	case p.Last:
-		return len(order), nil
-	case p.Before != "":
-		name = p.Before
-	case p.After != "":
-		name, offset = p.After, 1
-	}
-	at := slices.Index(order, name)
-	if at < 0 {
-		return 0, fmt.Errorf("there is no plugin %s to be placed at; the plugins are %s", name, strings.Join(order, ", "))
-	}
-	return at + offset, nil
 }

@@ -36,8 +36,6 @@ func TestAdd(t *testing.T) {
 		off   bool
 	}{
 		"default": {order: "First Own MutatingAdmissionPolicy MutatingAdmissionWebhook AlwaysDeny"},
-		"before":  {one: observe.Package{Before: "First"}, order: "Own First MutatingAdmissionPolicy MutatingAdmissionWebhook AlwaysDeny"},
-		"after":   {one: observe.Package{After: "MutatingAdmissionWebhook"}, order: "First MutatingAdmissionPolicy MutatingAdmissionWebhook Own AlwaysDeny"},
 		"last":    {one: observe.Package{Last: true, Off: true}, order: "First MutatingAdmissionPolicy MutatingAdmissionWebhook AlwaysDeny Own", off: true},
 	}
 	for name, test := range tests {
@@ -74,7 +72,6 @@ func TestAddFails(t *testing.T) {
 		"existing name": {observe.Package{Register: registers("Own", "First")}, "has a plugin of that name"},
 		"no plugin":     {observe.Package{Register: registers()}, "registers no plugin"},
 		"panic":         {observe.Package{Register: func(*admission.Plugins) { panic("no plugins") }}, "function Register panicked at github.com/admissiontest/admissiontest/internal/kubeapiserver/observe_test.TestAddFails.func1 (order_test.go:"},
-		"unknown place": {observe.Package{Register: registers("Own"), Before: "Nowhere"}, "no plugin Nowhere"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

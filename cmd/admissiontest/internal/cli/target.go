@@ -51,11 +51,11 @@ type pluginFlag []binaries.Plugin
 
 // add adds --plugin to a command.
 func (f *pluginFlag) add(command *cobra.Command) {
-	command.Flags().Var(f, "plugin", "compile the admission plugins of a Go package into kube-apiserver: PACKAGE is a folder (./pkg/owner) or an import path; before, after and last set their place in the order of plugins (default: where Kubernetes puts new plugins); off disables them by default (repeatable)")
+	command.Flags().Var(f, "plugin", "compile the admission plugins of a Go package into kube-apiserver: PACKAGE is a folder (./pkg/owner) or an import path; last calls them after all others (default: where Kubernetes puts new plugins); off disables them by default (repeatable)")
 }
 
 // Type returns the form of a value, for the help.
-func (*pluginFlag) Type() string { return "PACKAGE[,before=NAME|,after=NAME|,last][,off]" }
+func (*pluginFlag) Type() string { return "PACKAGE[,last][,off]" }
 
 // String returns the values.
 func (f *pluginFlag) String() string {
