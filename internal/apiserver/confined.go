@@ -9,8 +9,7 @@ import (
 
 // Confined returns a framework.ErrForeign if the Sandbox of that ID may not send a
 // Request: because it names a namespace or a cluster-scoped object without the ID in its
-// name, or because the object would affect other clients. Namespaces of Options.Foreign
-// are allowed. On a Disposable API server every Request is.
+// name, or because the object would affect other clients. On a Disposable API server every Request is.
 func (t *Target) Confined(id string, request framework.Request) error {
 	resolved, err := t.client.Resources.Resolve(request)
 	if err != nil {
@@ -40,5 +39,5 @@ func (t *Target) confinedManifest(id string, manifest map[string]any) error {
 }
 
 func (t *Target) policy(id string) install.Confinement {
-	return install.Confinement{ID: id, Namespaces: t.options.Foreign}
+	return install.Confinement{ID: id}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,38 +53,22 @@ func (a *asked) missing(ctx context.Context, request reach.Request) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// oldObject returns the object as it was before an update or a delete: as it is, if the request did
-// not change it, or as it was at the resource version before the new one.
+// oldObject returns the object as it was before an update or a delete, if the request did not change it.
 func (a *asked) oldObject(ctx context.Context, request reach.Request) (map[string]any, error) {
-	if request.Name == "" {
+	switch {
+	case request.Name == "":
 		return nil, errors.New("the request is for several objects")
-	}
-	parent := a.KindFor(request.Resource, "")
-	if request.Kind != parent {
+	case request.Kind != a.KindFor(request.Resource, ""):
 		return nil, fmt.Errorf("subresource %s has its own kind, %s", request.Subresource, request.Kind.Kind)
+	case a.kept:
+		return nil, errors.New("the API server only has the new one; a dry run shows it")
 	}
-	o := client.Object{Resource: a.res, Namespace: request.Namespace, Name: request.Name}
-	if !a.kept {
-		current, err := a.target.client.Get(ctx, o)
-		if apierrors.IsNotFound(err) {
-			return nil, errors.New("it does not exist any more")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return current.Object, nil
+	current, err := a.target.client.Get(ctx, client.Object{Resource: a.res, Namespace: request.Namespace, Name: request.Name})
+	if apierrors.IsNotFound(err) {
+		return nil, errors.New("it does not exist any more")
 	}
-	version, err := strconv.ParseUint((&unstructured.Unstructured{Object: request.Object}).GetResourceVersion(), 10, 64)
-	if err != nil || version == 0 {
-		return nil, errors.New("the new object has no resource version")
-	}
-	old, err := a.target.client.GetAt(ctx, o, strconv.FormatUint(version-1, 10))
 	if err != nil {
 		return nil, err
 	}
-	if old == nil {
-		return nil, errors.New("it did not exist")
-	}
-	old.SetGroupVersionKind(parent)
-	return old.Object, nil
+	return current.Object, nil
 }

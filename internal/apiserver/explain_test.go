@@ -73,14 +73,18 @@ spec: {policyName: p, validationActions: [Audit]}
 			r.Verb, r.Object = framework.VerbCreate, configMap("first")
 			return r
 		}, nil, false},
-		{"update", func(r framework.Request) framework.Request {
-			r.Verb, r.Object = framework.VerbUpdate, configMap("second")
+		{"update, dry run", func(r framework.Request) framework.Request {
+			r.Verb, r.Object, r.DryRun = framework.VerbUpdate, configMap("second"), true
 			return r
 		}, []int{0, 1}, false},
 		{"patch", func(r framework.Request) framework.Request {
-			r.Verb, r.HTTP = framework.VerbPatch, framework.HTTP{Patch: []byte(`{"data":{"x":"first"}}`), PatchType: types.MergePatchType}
+			r.Verb, r.HTTP = framework.VerbPatch, framework.HTTP{Patch: []byte(`{"data":{"y":"1"}}`), PatchType: types.MergePatchType}
 			return r
-		}, nil, false},
+		}, nil, true},
+		{"patch, dry run", func(r framework.Request) framework.Request {
+			r.Verb, r.DryRun, r.HTTP = framework.VerbPatch, true, framework.HTTP{Patch: []byte(`{"data":{"x":"second"}}`), PatchType: types.MergePatchType}
+			return r
+		}, []int{0, 1}, false},
 		{"delete, dry run", func(r framework.Request) framework.Request { r.Verb, r.DryRun = framework.VerbDelete, true; return r }, []int{0}, false},
 		{"delete", func(r framework.Request) framework.Request { r.Verb = framework.VerbDelete; return r }, nil, true},
 	} {
@@ -146,7 +150,7 @@ spec: {containers: [{name: c, image: i}]}
 `)
 	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	patch := func(kind schema.GroupVersionKind, name, subresource, body string) framework.Request {
-		return framework.Request{Verb: framework.VerbPatch, Kind: kind, Namespace: id, Name: name, Subresource: subresource, HTTP: framework.HTTP{Patch: []byte(body), PatchType: types.StrategicMergePatchType}}
+		return framework.Request{Verb: framework.VerbPatch, Kind: kind, Namespace: id, Name: name, Subresource: subresource, DryRun: true, HTTP: framework.HTTP{Patch: []byte(body), PatchType: types.StrategicMergePatchType}}
 	}
 	create := func(kind schema.GroupVersionKind, name, subresource, manifest string) framework.Request {
 		return framework.Request{Verb: framework.VerbCreate, Kind: kind, Namespace: id, Name: name, Subresource: subresource, Object: &unstructured.Unstructured{Object: readAll(t, manifest)[0]}}

@@ -81,8 +81,6 @@ type Options struct {
 	Disposable bool
 	// Outlives is true if a Disposable API server goes on after the run: Close removes what the Target created.
 	Outlives bool
-	// Foreign are namespaces of other clients that Requests may name: see Target.Confined.
-	Foreign []string
 	// Patience limits the wait until the API server uses what was installed. 0 means 30 s.
 	Patience time.Duration
 	// Progress receives a line for each longer action. Nil discards them.
@@ -156,8 +154,8 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
 		WebhooksForReviews: webhooksForReviews(t.info),
 		DefaultAccounts:    options.Disposable && !slices.Contains(t.info.Capabilities, framework.CapabilityControllers),
-		Foreign:            options.Foreign, Shared: !options.Disposable,
-		NewCRD: t.confinedManifest,
+		Shared:             !options.Disposable,
+		NewCRD:             t.confinedManifest,
 	}
 	if !options.Disposable || options.Served || options.Outlives {
 		t.sign = newSign(c, options.Run)

@@ -252,7 +252,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
 	started, err := r.options.Provider.Start(ctx, target.StartOptions{
-		Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign,
+		Profile: g.profile, Endpoints: r.options.Endpoints,
 		ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Patience: r.options.Patience,
 	})
 	if errors.Is(err, target.ErrNoProfiles) && g.alone {

@@ -45,8 +45,8 @@ type Kubeconfig struct {
 	firstResponse time.Duration
 }
 
-// Check waits for the first response of the API server and checks the rights that the
-// scenarios need. Nothing is created. It returns the errors of Connect and
+// Check waits for the first response of the API server and checks the rights that every run
+// needs. Nothing is created. It returns the errors of Connect and
 // apiserver.ErrRightsMissing.
 func (k Kubeconfig) Check(ctx context.Context, scenarios []scenario.Scenario) error {
 	server, err := k.server()

@@ -50,38 +50,13 @@ type RESTConfig struct {
 	firstResponse time.Duration
 }
 
-// Check waits for the first response of the API server and checks the rights that the
-// scenarios need. Nothing is created. The errors are ErrUnreachable and
-// apiserver.ErrRightsMissing.
-func (r RESTConfig) Check(ctx context.Context, scenarios []scenario.Scenario) error {
+// Check waits for the first response of the API server and checks the rights that every run needs. Nothing is created.
+// (Start checks the rights of transport service.) The errors are ErrUnreachable and apiserver.ErrRightsMissing.
+func (r RESTConfig) Check(ctx context.Context, _ []scenario.Scenario) error {
 	if err := r.waitReachable(ctx); err != nil {
 		return err
 	}
-	return r.checkRights(ctx, scenarios)
-}
-
-// checkRights checks the rights that the scenarios need. (Package relay checks the rights of
-// transport service.)
-func (r RESTConfig) checkRights(ctx context.Context, scenarios []scenario.Scenario) error {
-	return apiserver.CheckRights(ctx, r.Config, needs(scenarios))
-}
-
-// needs returns the requests that scenarios will send to an existing API server. It leaves out
-// scenarios that cannot run on such a server: those with a server profile, without isolation, or
-// that need a capability. It includes scenarios that need an admission plugin or controllers, because an
-// existing server can have them.
-func needs(scenarios []scenario.Scenario) []apiserver.Need {
-	var all []apiserver.Need
-	for _, s := range scenario.Cases(scenarios) {
-		capability := func(need string) bool {
-			return !strings.HasPrefix(need, framework.PluginPrefix) && need != framework.CapabilityControllers
-		}
-		if slices.ContainsFunc(s.Spec.Needs, capability) || s.Spec.Server != nil || s.Spec.Isolation == scenario.IsolationNone {
-			continue
-		}
-		all = append(all, apiserver.Need{Who: s.Metadata.Name, Requests: execution.Of(s), Metrics: execution.NeedsMetrics(s)})
-	}
-	return all
+	return apiserver.RequireRights(ctx, r.Config, apiserver.RunRights())
 }
 
 // Version returns "": the API server is running, and its version is known after Start.
@@ -106,7 +81,7 @@ func (r RESTConfig) start(ctx context.Context, options target.StartOptions) (*cl
 	}
 	all := r.options
 	all.Config, all.Progress = r.Config, r.Progress
-	all.Endpoints, all.Foreign, all.Patience = options.Endpoints, options.AllowForeign, options.Patience
+	all.Endpoints, all.Patience = options.Endpoints, options.Patience
 	cluster := r.cluster
 	if cluster == nil {
 		cluster = LocalKind(ctx, r.Config)

@@ -228,7 +228,7 @@ func (e *NotStartedError) Unwrap() error { return e.Err }
 // Provider starts Targets.
 type Provider interface {
 	// Check finds out, before anything is started or created, whether scenarios can run:
-	// whether the user has the rights for them, for instance.
+	// whether the user has the rights that every run needs, for instance.
 	Check(ctx context.Context, scenarios []scenario.Scenario) error
 	// Version returns the version of the API servers, "v1.36.3", if it is known before one
 	// is started, or "". It can take long: the binaries may have to be built.
@@ -245,8 +245,6 @@ type StartOptions struct {
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
 	// Service or by HOST:PORT of their URL.
 	Endpoints map[string]framework.Endpoint
-	// AllowForeign are namespaces of other clients that scenarios may name.
-	AllowForeign []string
 	// ObservePlugins asks for an API server that records the calls of its admission plugins. A
 	// Provider that has none starts another one, without
 	// framework.CapabilityObservedPlugins.

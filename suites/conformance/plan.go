@@ -30,7 +30,7 @@ func (o Options) Plan(provider target.Provider, progress func(string)) (*plan.Pl
 	p := &plan.Plan{
 		Engine: engine.Options{
 			Provider: provider, Parallel: o.Target.Parallel, ObservePlugins: o.Target.ObservePlugins,
-			Endpoints: o.Subject.Endpoints, AllowForeign: o.Target.AllowForeign,
+			Endpoints: o.Subject.Endpoints,
 		},
 		Implementation: o.Subject.Implementation, Dir: o.Report.Dir, Strict: o.Report.Strict, FailOnUnsupported: o.Report.FailOnUnsupported,
 	}

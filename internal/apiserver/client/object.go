@@ -189,17 +189,6 @@ func (c *Client) ListObjects(ctx context.Context, res Resource, options metav1.L
 	return list, failed("list", Object{Resource: res}, err)
 }
 
-// GetAt returns an object as it was at a resource version, or nil if it did not exist.
-func (c *Client) GetAt(ctx context.Context, o Object, version string) (*unstructured.Unstructured, error) {
-	list, err := c.objects(o.Resource, o.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: "metadata.name=" + o.Name, ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
-	})
-	if err != nil {
-		return nil, failed("read", o, err)
-	}
-	return named(list, o.Name), nil
-}
-
 // named returns the object of a list that has a name, or nil: an API server can ignore a selector.
 func named(list *unstructured.UnstructuredList, name string) *unstructured.Unstructured {
 	for i := range list.Items {

@@ -56,8 +56,6 @@ type Fences struct {
 	readers map[install.Param]*reader
 	// validated and mutated are the last number of count for which a fence for the kind of policy was effective.
 	validated, mutated int64
-	// unseen are paramKinds of which a parameter was not seen in time.
-	unseen map[schema.GroupVersionKind]bool
 }
 
 // Wait returns when the API server acts on every write of these kinds that was

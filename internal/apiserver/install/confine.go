@@ -19,8 +19,6 @@ import (
 type Confinement struct {
 	// ID is the ID of the scenario.
 	ID string
-	// Namespaces are namespaces of other clients that the operator allows.
-	Namespaces []string
 }
 
 // disposable is the advice for what only a server without other clients can have.
@@ -33,7 +31,7 @@ func (p Confinement) Check(resource client.Resource, request framework.Request) 
 	switch {
 	case path || strings.Contains(request.HTTP.ProxyPath, ".."):
 		why = "a name changes the URL path of the request: remove \"..\", and \"/\" from names"
-	case resource.Namespaced && (runid.Has(request.Namespace, p.ID) || request.Namespace != "" && slices.Contains(p.Namespaces, request.Namespace)):
+	case resource.Namespaced && runid.Has(request.Namespace, p.ID):
 		return nil
 	case resource.Namespaced && request.Namespace == "":
 		why = "the request is for all namespaces: set the namespace $(namespace)"

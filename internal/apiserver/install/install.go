@@ -45,9 +45,6 @@ type Installer struct {
 	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
 	DefaultAccounts bool
 
-	// Foreign are namespaces of other clients that the operator allows.
-	Foreign []string
-
 	// Shared is true if the API server can have other clients, from which configurations and policies must be kept.
 	Shared bool
 
@@ -235,7 +232,7 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 		if o.Namespace, _, _ = unstructured.NestedString(manifest, "metadata", "namespace"); o.Namespace == "" {
 			o.Namespace = scope.ID
 		}
-		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) && !slices.Contains(i.Foreign, o.Namespace) {
+		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) {
 			return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: use $(namespace) or one of spec.namespaces", res.Resource, o.Name, framework.ErrForeign, o.Namespace)
 		}
 	case res.Resource == "customresourcedefinitions":

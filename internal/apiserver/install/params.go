@@ -46,7 +46,7 @@ func (i *Installer) Params(scope *Scope) []Param {
 		namespaces = append(namespaces, name)
 	}
 	namespaces = slices.DeleteFunc(namespaces, func(name string) bool {
-		return name == "" || strings.Contains(name, "$(") || i.Shared && !runid.Has(name, i.Run) && !slices.Contains(i.Foreign, name)
+		return name == "" || strings.Contains(name, "$(") || i.Shared && !runid.Has(name, i.Run)
 	})
 	found := map[Param]bool{}
 	for _, policy := range policies {
