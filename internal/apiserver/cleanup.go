@@ -2,12 +2,9 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 )
 
@@ -42,20 +39,4 @@ func Cleanup(ctx context.Context, config *rest.Config, options CleanupOptions) (
 		options.Progress = func(string) {}
 	}
 	return (&remover{client: c, progress: options.Progress}).cleanup(ctx, options)
-}
-
-// KindCheck returns a function that returns an error with a suggestion for a kind that seems to be misspelt:
-// neither Kubernetes nor one of the CustomResourceDefinitions has it, but its group has one with nearly the same
-// name. No API server is asked.
-func KindCheck(definitions []map[string]any) func(schema.GroupVersionKind) error {
-	known := client.BuiltIn()
-	for _, definition := range definitions {
-		known.AddCRD(definition)
-	}
-	return func(kind schema.GroupVersionKind) error {
-		if _, err := known.Of(kind); !errors.Is(err, framework.ErrNotServed) {
-			return err
-		}
-		return nil
-	}
 }

@@ -33,8 +33,8 @@ type Sandbox struct {
 	users  func(name string) bool
 }
 
-// NewSandbox creates a Sandbox, with its namespace.
-func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandbox, error) {
+// NewSandbox creates a Sandbox, with its namespace. See target.Target.
+func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (target.Sandbox, error) {
 	if options.Open && !t.options.Disposable {
 		return nil, fmt.Errorf("create sandbox %s: %w: without isolation, it needs an API server that ends with the run", options.ID, framework.ErrForeign)
 	}

@@ -53,7 +53,7 @@ func newSandbox(t *testing.T, on *Target, options SandboxOptions) *Sandbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return made.(*Sandbox)
 }
 
 // installAll installs manifests in their order and waits until they are effective.

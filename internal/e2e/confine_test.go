@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -431,7 +430,8 @@ func coreRights(t *testing.T, admin *rest.Config) {
 // onlyConfigMaps reports whether a scenario needs only the role of the engine.
 func onlyConfigMaps(s scenario.Scenario) bool {
 	kinds := []string{"ConfigMap", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
-	return len(s.Spec.Needs) == 0 && s.Spec.Server == nil && !execution.NeedsMetrics(s) && !slices.ContainsFunc(execution.Of(s), func(request framework.Request) bool {
+	reads := slices.ContainsFunc(s.Spec.When, func(step scenario.Step) bool { return step.Metrics != nil })
+	return !reads && len(s.Spec.Needs) == 0 && s.Spec.Server == nil && s.Spec.FeatureGate == "" && !slices.ContainsFunc(execution.Of(s), func(request framework.Request) bool {
 		return request.User != nil || request.Subresource != "" || !slices.Contains(kinds, request.Kind.Kind)
 	})
 }

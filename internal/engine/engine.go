@@ -138,19 +138,6 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	return r.report(err), err
 }
 
-// check asks the provider whether the scenarios of a group can run, and whether what is installed for
-// them can be.
-func (r *run) check(ctx context.Context, g group) error {
-	scenarios := scenario.Keep(g.scenarios, func(s scenario.Scenario) bool {
-		_, skipped := g.skip[s.Metadata.Name]
-		return !skipped
-	})
-	if manifests := r.options.Install.Objects(); len(manifests) > 0 {
-		scenarios = append(scenarios, scenario.Scenario{Metadata: scenario.Metadata{Name: "--install"}, Spec: scenario.Spec{Given: manifests}})
-	}
-	return r.options.Provider.Check(ctx, scenarios)
-}
-
 // finishAll notes the same outcome of all cases of scenarios.
 func (r *run) finishAll(scenarios []scenario.Scenario, outcome report.Outcome) {
 	for _, s := range scenario.Cases(scenarios) {

@@ -118,7 +118,7 @@ func (r *run) groups(ctx context.Context, all []group) error {
 	byDefault := group{}
 	if len(all) > 0 && all[0].profile == nil {
 		byDefault, all = all[0], all[1:]
-		if err := r.check(ctx, byDefault); r.endRefused(ctx, byDefault, err) {
+		if err := r.options.Provider.Check(ctx); r.endRefused(ctx, byDefault, err) {
 			byDefault.scenarios = nil
 		} else if err != nil {
 			return err

@@ -52,14 +52,8 @@ func NewEnvtest(options EnvtestOptions) *Envtest {
 	return &Envtest{options: options, found: map[bool]binaries.Assets{}}
 }
 
-// Check returns a scenario.Error for each kind that seems to be misspelt, if the servers have the default version
-// of Kubernetes, whose kinds are known.
-func (e *Envtest) Check(_ context.Context, scenarios []scenario.Scenario) error {
-	if version := e.options.Assets.Version; version != "" && version != binaries.DefaultVersion {
-		return nil
-	}
-	return misspeltKinds(scenarios)
-}
+// Check returns nil: the user of a server of this machine is its administrator.
+func (*Envtest) Check(context.Context) error { return nil }
 
 // Start gets the binaries, which can mean building them, and starts an API server. The
 // errors come from binaries.Ensure and from the start.
@@ -84,19 +78,20 @@ func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (targe
 		audit = server.Audit.Event
 	}
 	stop := func(context.Context) error { return errors.Join(server.Stop(), hooks.Close()) }
-	opened, err := open(ctx, server, apiserver.Options{
-		Config: server.Config, Kind: framework.TargetEnvtest, Audit: audit, Run: run, Hooks: hooks,
+	opened, err := open(ctx, apiserver.Options{
+		Config: server.Config, KubeConfig: server.KubeConfig, Local: server, Kind: framework.TargetEnvtest, Audit: audit, Run: run, Hooks: hooks,
 		ObservesPlugins: observe, Plugins: binaries.Plugins, Credentials: !ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Patience: options.Patience, Progress: e.options.Progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, stop(ctx))
 	}
-	return &clusterTarget{Target: opened, kubeConfig: server.KubeConfig, server: server, closers: []func(context.Context) error{stop}}, nil
+	opened.AfterClose(stop)
+	return opened, nil
 }
 
 // open is apiserver.New on a server of this machine.
-func open(ctx context.Context, server target.Ending, options apiserver.Options) (opened *apiserver.Target, err error) {
-	err = target.WhileRuns(ctx, server, func(ctx context.Context) error {
+func open(ctx context.Context, options apiserver.Options) (opened *apiserver.Target, err error) {
+	err = target.WhileRuns(ctx, options.Local, func(ctx context.Context) error {
 		opened, err = apiserver.New(ctx, options)
 		return err
 	})

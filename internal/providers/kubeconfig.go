@@ -15,8 +15,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
-	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
@@ -48,10 +46,10 @@ type Kubeconfig struct {
 // Check waits for the first response of the API server and checks the rights that every run
 // needs. Nothing is created. It returns the errors of Connect and
 // apiserver.ErrRightsMissing.
-func (k Kubeconfig) Check(ctx context.Context, scenarios []scenario.Scenario) error {
+func (k Kubeconfig) Check(ctx context.Context) error {
 	server, err := k.server()
 	if err == nil {
-		err = k.of(server.Check(ctx, scenarios))
+		err = k.of(server.Check(ctx))
 	}
 	return err
 }
@@ -104,7 +102,7 @@ func (k Kubeconfig) server() (RESTConfig, error) {
 		server.Config, err = clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
 	}
 	if err == nil {
-		server.kubeConfig, err = clientcmd.Write(*loaded)
+		server.options.KubeConfig, err = clientcmd.Write(*loaded)
 	}
 	if err != nil {
 		return server, fmt.Errorf("read %s: %w: %w", k, ErrKubeconfig, err)
@@ -113,7 +111,7 @@ func (k Kubeconfig) server() (RESTConfig, error) {
 	for _, cluster := range loaded.Clusters { // the only one
 		_, served = cluster.Extensions[servedMark]
 	}
-	server.options = apiserver.Options{Disposable: served || k.Disposable, Served: served, Outlives: k.Disposable}
+	server.options.Disposable, server.options.Served, server.options.Outlives = served || k.Disposable, served, k.Disposable
 	return server, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
+	"os"
 	"strings"
 	"time"
 
@@ -15,10 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/kind"
-	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
-	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -32,8 +31,12 @@ var ErrUnreachable = errors.New("no response")
 // RESTConfig provides an API server that is already running. It starts no server with a
 // profile: Start returns target.ErrNoProfiles.
 type RESTConfig struct {
-	// Config reaches the API server. Required.
+	// Config reaches the API server. Required, unless there is an Environment.
 	Config *rest.Config
+	// Environment is a user's Environment of controller-runtime, which is started before Check. Its API server is one for
+	// tests that stays for several runs, with webhooks and policies that are under test. If it uses an existing cluster,
+	// that is as with Config. Nil means Config.
+	Environment *envtest.Environment
 	// Transport is how the API server reaches the Hooks. The zero value tries what works.
 	Transport Transport
 	// Progress receives a line for each longer action. Nil discards them.
@@ -41,9 +44,6 @@ type RESTConfig struct {
 
 	// options has what else is known of the API server.
 	options apiserver.Options
-	// kubeConfig is as in target.Optional, and underTest as in clusterTarget.
-	kubeConfig []byte
-	underTest  bool
 	// cluster is the kind cluster of Config. Nil finds out whether it is one.
 	cluster *kind.Cluster
 	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
@@ -52,8 +52,12 @@ type RESTConfig struct {
 
 // Check waits for the first response of the API server and checks the rights that every run needs. Nothing is created.
 // (Start checks the rights of transport service.) The errors are ErrUnreachable and apiserver.ErrRightsMissing.
-func (r RESTConfig) Check(ctx context.Context, _ []scenario.Scenario) error {
-	if err := r.waitReachable(ctx); err != nil {
+func (r RESTConfig) Check(ctx context.Context) error {
+	r, err := r.started()
+	if err == nil {
+		err = r.waitReachable(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	return apiserver.RequireRights(ctx, r.Config, apiserver.RunRights())
@@ -72,11 +76,15 @@ func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (tar
 	return opened, nil
 }
 
-func (r RESTConfig) start(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
+func (r RESTConfig) start(ctx context.Context, options target.StartOptions) (*apiserver.Target, error) {
 	if options.Profile != nil {
 		return nil, target.ErrNoProfiles
 	}
-	if err := r.waitReachable(ctx); err != nil {
+	r, err := r.started()
+	if err == nil {
+		err = r.waitReachable(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	all := r.options
@@ -86,12 +94,26 @@ func (r RESTConfig) start(ctx context.Context, options target.StartOptions) (*cl
 	if cluster == nil {
 		cluster = LocalKind(ctx, r.Config)
 	}
-	opened, err := connection{Options: all, transport: r.Transport, cluster: cluster}.open(ctx)
-	if err != nil {
-		return nil, err
+	return connection{Options: all, transport: r.Transport, cluster: cluster}.open(ctx)
+}
+
+// started returns the API server of the Environment, if there is one.
+func (r RESTConfig) started() (RESTConfig, error) {
+	if r.Environment == nil {
+		return r, nil
 	}
-	opened.kubeConfig, opened.underTest = r.kubeConfig, r.underTest
-	return opened, nil
+	if r.Config = r.Environment.Config; r.Config == nil {
+		return r, errors.New("the Environment of controller-runtime is not started: call its Start before the run, and Stop after it")
+	}
+	r.options.KubeConfig = r.Environment.KubeConfig
+	existing := strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") // as controller-runtime
+	if set := r.Environment.UseExistingCluster; set != nil {
+		existing = *set
+	}
+	if !existing {
+		r.options.Kind, r.options.Disposable, r.options.Served, r.options.UnderTest = framework.TargetEnvtest, true, true, true
+	}
+	return r, nil
 }
 
 // waitReachable waits for any response, so that later requests can have longer limits.

@@ -15,7 +15,7 @@ import (
 )
 
 // byService serves the Hooks through a Service in the cluster.
-func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
+func (c connection) byService(ctx context.Context) (*apiserver.Target, error) {
 	reference, err := c.image(ctx)
 	if err != nil {
 		return nil, err
@@ -39,10 +39,11 @@ func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
 	if err != nil {
 		return nil, errors.Join(err, through.remove(context.WithoutCancel(ctx)), hooks.Close())
 	}
-	return &clusterTarget{Target: opened, closers: []func(context.Context) error{func(context.Context) error {
+	opened.AfterClose(func(context.Context) error {
 		through.close()
 		return hooks.Close()
-	}}}, nil
+	})
+	return opened, nil
 }
 
 // image returns the image of the relay. If none is given, it builds one and loads it

@@ -55,7 +55,7 @@ type connection struct {
 }
 
 // open returns the target, with Hooks that its API server can call.
-func (c connection) open(ctx context.Context) (*clusterTarget, error) {
+func (c connection) open(ctx context.Context) (*apiserver.Target, error) {
 	c.Run = apiserver.NewRunID()
 	if c.Progress == nil {
 		c.Progress = func(string) {}
@@ -73,7 +73,7 @@ func (c connection) open(ctx context.Context) (*clusterTarget, error) {
 }
 
 // auto tries url, and then service.
-func (c connection) auto(ctx context.Context) (*clusterTarget, error) {
+func (c connection) auto(ctx context.Context) (*apiserver.Target, error) {
 	opened, unreachable := c.byURL(ctx, probeLimit)
 	if unreachable == nil || !errors.Is(unreachable, ErrWebhookUnreachable) {
 		return opened, unreachable
@@ -88,7 +88,7 @@ func (c connection) auto(ctx context.Context) (*clusterTarget, error) {
 
 // byURL serves the Hooks at an address of this machine that the API server can call. The
 // error is an ErrWebhookUnreachable if there is none.
-func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTarget, error) {
+func (c connection) byURL(ctx context.Context, limit time.Duration) (*apiserver.Target, error) {
 	c.Progress("finding an address of this machine that the API server can call")
 	hooks, err := c.listen(ctx, limit)
 	if err != nil {
@@ -101,7 +101,8 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())
 	}
-	return &clusterTarget{Target: opened, closers: []func(context.Context) error{func(context.Context) error { return hooks.Close() }}}, nil
+	opened.AfterClose(func(context.Context) error { return hooks.Close() })
+	return opened, nil
 }
 
 // options returns the options of a target with a Hook server.

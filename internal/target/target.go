@@ -227,9 +227,9 @@ func (e *NotStartedError) Unwrap() error { return e.Err }
 
 // Provider starts Targets.
 type Provider interface {
-	// Check finds out, before anything is started or created, whether scenarios can run:
-	// whether the user has the rights that every run needs, for instance.
-	Check(ctx context.Context, scenarios []scenario.Scenario) error
+	// Check finds out, before anything is started or created, whether a run is possible: whether the API server
+	// answers, and the user has the rights that every run needs.
+	Check(ctx context.Context) error
 	// Version returns the version of the API servers, "v1.36.3", if it is known before one
 	// is started, or "". It can take long: the binaries may have to be built.
 	Version(ctx context.Context) (string, error)

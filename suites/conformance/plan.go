@@ -104,11 +104,8 @@ func (o Options) check() error {
 func (o Options) provider(progress func(string)) target.Provider {
 	t := o.Target
 	transport := providers.Transport{Mode: t.Transport, HookImage: t.HookImage}
-	switch {
-	case t.Environment != nil:
-		return providers.Environment{Environment: t.Environment, Transport: transport, Progress: progress}
-	case t.Config != nil:
-		return providers.RESTConfig{Config: t.Config, Transport: transport, Progress: progress}
+	if t.Environment != nil || t.Config != nil {
+		return providers.RESTConfig{Config: t.Config, Environment: t.Environment, Transport: transport, Progress: progress}
 	}
 	return providers.NewEnvtest(providers.EnvtestOptions{
 		Assets:         binaries.Options{Version: t.Version, Dir: t.BinaryAssetsDirectory, Plugins: o.Subject.Plugins},
