@@ -88,7 +88,8 @@ type Options struct {
 	Local *envtest.Server
 	// UnderTest is true if what others installed on the API server is under test: then the Target has no Foreign.
 	UnderTest bool
-	// Patience limits the wait until the API server uses what was installed. 0 means 30 s.
+	// Patience limits the wait until the API server uses what was installed, and until a webhook under test answers.
+	// 0 means 30 s.
 	Patience time.Duration
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
@@ -113,6 +114,9 @@ type Target struct {
 	mu    sync.Mutex
 	lacks target.Lacks // guarded by mu
 }
+
+// defaultPatience is the Patience of Options that set none.
+const defaultPatience = 30 * time.Second
 
 // NewRunID returns an ID for a run: ten random lower-case letters and digits.
 func NewRunID() string { return runid.New() }
@@ -167,7 +171,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if !options.Disposable || options.Served || options.Outlives {
 		t.sign = newSign(c, options.Run)
 	}
-	t.webhooks = &fence.Webhooks{Endpoints: endpoints, Run: options.Run, Progress: options.Progress}
+	t.webhooks = &fence.Webhooks{Endpoints: endpoints, Run: options.Run, Limit: options.Patience, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.sign != nil}
 	return t, nil
 }
@@ -187,6 +191,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ClientConfig == nil {
 		o.ClientConfig = install.URLClientConfig
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
 	}
 	if o.HooksErr == nil {
 		o.HooksErr = func() error { return nil }

@@ -66,19 +66,9 @@ func (c *Client) partialObjects(res Resource, namespace string) metadata.Resourc
 	return c.metadata.Resource(res.GroupVersionResource).Namespace(namespace)
 }
 
-// Create is CreateNew for a name that only this client uses: if the API server did not respond to an attempt and has the
-// object at the next one, it was created.
+// Create creates an object from a manifest, and the API server refuses fields that it does not know. If the response to an
+// attempt was lost, the next one is refused because the object exists.
 func (c *Client) Create(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
-	ctx, attempts := counted(ctx)
-	created, err := c.CreateNew(ctx, o, manifest)
-	if apierrors.IsAlreadyExists(err) && *attempts > 1 {
-		return c.Get(ctx, o)
-	}
-	return created, err
-}
-
-// CreateNew creates an object from a manifest, and the API server refuses fields that it does not know.
-func (c *Client) CreateNew(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
 	created, err := c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: o.Manager})
 	return created, failed("create", o, err)
 }

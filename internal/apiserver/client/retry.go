@@ -19,20 +19,11 @@ func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 12}
 }
 
-// attemptsKey is the key of a context whose requests are counted, and sent only once if
-// the counter is nil.
-type attemptsKey struct{}
+// onceKey is the key of a context whose requests are not repeated.
+type onceKey struct{}
 
 // once returns a context whose requests are not repeated.
-func once(ctx context.Context) context.Context {
-	return context.WithValue(ctx, attemptsKey{}, (*int)(nil))
-}
-
-// counted returns a context that counts the attempts of its requests.
-func counted(ctx context.Context) (context.Context, *int) {
-	attempts := new(int)
-	return context.WithValue(ctx, attemptsKey{}, attempts), attempts
-}
+func once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
 
 // retrying is a transport that repeats administrative requests when the API server is
 // overloaded (429), not available (503, 504) or does not respond.
@@ -50,15 +41,11 @@ const restartTime = 20 * time.Second
 
 // RoundTrip sends a request until the API server handles it, or the backoff ends.
 func (t *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
-	attempts, isCounted := request.Context().Value(attemptsKey{}).(*int)
-	if isCounted && attempts == nil {
+	if request.Context().Value(onceKey{}) != nil {
 		return t.send(request)
 	}
 	pause := t.begin()
 	for sent := request; ; {
-		if attempts != nil {
-			*attempts++
-		}
 		response, err := t.send(sent)
 		if !t.transient(response, err) || pause.Steps <= 1 || request.Context().Err() != nil {
 			return response, err

@@ -89,27 +89,6 @@ func TestTransientFailures(t *testing.T) {
 	}
 }
 
-// An object whose creation was not confirmed exists.
-func TestCreateAfterALostResponse(t *testing.T) {
-	var creations atomic.Int64
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch {
-		case r.Method == http.MethodGet:
-			fmt.Fprint(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","uid":"first"}}`)
-		case creations.Add(1) == 1:
-			hijack(w)
-		default:
-			w.WriteHeader(http.StatusConflict)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}`)
-		}
-	})
-	got, err := c.Create(t.Context(), Object{Resource: configMaps(), Namespace: "default", Name: "a"}, manifest("a", nil))
-	if err != nil || got.GetUID() != "first" || creations.Load() != 2 {
-		t.Errorf("got %v, %v after %d creations, want the object that exists", got, err, creations.Load())
-	}
-}
-
 // A request without a response in time is no end of the limit of Poll.
 func TestPollWithoutResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

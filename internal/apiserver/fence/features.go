@@ -107,7 +107,7 @@ func (f *Fences) tryEach(ctx context.Context, recording *hook.Recording, began t
 	var first time.Time // when the webhook was called first
 	warned := false
 	left := Subjects()
-	err := client.Poll(ctx, client.Later, f.limit(), func() (bool, error) {
+	err := client.Poll(ctx, client.Later, f.Limit, func() (bool, error) {
 		found.NotAdmitted = nil
 		for _, one := range slices.Clone(left) {
 			before := len(recording.Calls())

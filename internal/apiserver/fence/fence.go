@@ -1,7 +1,6 @@
 package fence
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,9 +23,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
-// defaultLimit limits the wait for the sentinels, unless Fences.Limit does.
-const defaultLimit = 30 * time.Second
-
 // refusedLimit limits how long the dry-run request can be refused without an interruption: a policy that was removed is
 // effective for up to a second, and an API server that has just started refuses until it has read the roles.
 const refusedLimit = 10 * time.Second
@@ -38,7 +34,7 @@ type Fences struct {
 	Install *install.Installer
 	// HooksErr returns why webhook calls can no longer arrive, or nil.
 	HooksErr func() error
-	// Limit limits the wait for the sentinels. 0 means 30 s.
+	// Limit limits the wait for the sentinels.
 	Limit time.Duration
 	// Unknown is true if the API server can lack Features, which the first fence then detects.
 	Unknown bool
@@ -103,7 +99,7 @@ func (f *Fences) waitFor(ctx context.Context, current *fence) error {
 	}
 	var missing string
 	var refusals refusals
-	err := client.Poll(ctx, interval, f.limit(), func() (bool, error) {
+	err := client.Poll(ctx, interval, f.Limit, func() (bool, error) {
 		answer, lacks, err := f.send(ctx, current, probe(current.subject, current.scope.ID, map[string]any{"name": current.probe()}))
 		if err != nil {
 			return false, err
@@ -126,8 +122,6 @@ func (f *Fences) waitFor(ctx context.Context, current *fence) error {
 	return f.waitForAggregated(ctx, current, interval)
 }
 
-func (f *Fences) limit() time.Duration { return cmp.Or(f.Limit, defaultLimit) }
-
 // send sends a dry-run request of a fence to each API server, and returns which sentinels left no mark.
 func (f *Fences) send(ctx context.Context, current *fence, request client.HTTPRequest) (answer framework.Result, missing string, err error) {
 	recording := f.Install.Hooks.Record(current.scope.ID)
@@ -148,7 +142,7 @@ func (f *Fences) Check(ctx context.Context) error {
 		return fmt.Errorf("create the namespace of the fences: %w", err)
 	}
 	var refusals refusals
-	return client.Poll(ctx, client.Later, f.limit(), func() (bool, error) {
+	return client.Poll(ctx, client.Later, f.Limit, func() (bool, error) {
 		answer, err := f.Client.Send(ctx, Probe(namespace))
 		if err != nil {
 			return false, err

@@ -139,7 +139,7 @@ func TestParamsOfAStoppedInformer(t *testing.T) {
 	if err := f.Wait(t.Context(), Kinds{ValidatingPolicies: true}); err != nil {
 		t.Fatal(err)
 	}
-	again := &Fences{Client: f.Client, Install: f.Install, HooksErr: f.HooksErr, scope: f.scope}
+	again := &Fences{Client: f.Client, Install: f.Install, HooksErr: f.HooksErr, Limit: f.Limit, scope: f.scope}
 	again.count.Store(100)
 	if err := readers(again); err != nil {
 		t.Fatalf("there is no parameter, and none is seen: %v", err)

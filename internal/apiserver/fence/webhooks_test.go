@@ -43,11 +43,11 @@ func TestWebhooksAnswer(t *testing.T) {
 	closedURL := "https://" + closed.Addr().String()
 	_ = closed.Close()
 	serving, caBundle := webhookServer(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	e := &Webhooks{Progress: func(line string) { t.Log(line) }, Endpoints: install.Endpoints{ByAddress: map[string]framework.Endpoint{
+	e := &Webhooks{Limit: time.Second, Progress: func(line string) { t.Log(line) }, Endpoints: install.Endpoints{ByAddress: map[string]framework.Endpoint{
 		"guard/serving":   {URL: serving, CABundle: caBundle},
-		"guard/refused":   {URL: closedURL, Timeout: time.Second},
-		"guard/untrusted": {URL: serving + "/other", Timeout: time.Second},
-		"guard/inside":    {Timeout: time.Second},
+		"guard/refused":   {URL: closedURL},
+		"guard/untrusted": {URL: serving + "/other"},
+		"guard/inside":    {},
 	}}}
 	for service, want := range map[string]string{
 		"serving": "", "inside": "", "unknown": "",

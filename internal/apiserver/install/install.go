@@ -99,9 +99,10 @@ func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Con
 	i.mu.Lock()
 	i.scopes = append(i.scopes, scope)
 	i.mu.Unlock()
-	if _, err := i.Client.Create(ctx, client.Namespace(id), i.ownNamespace(id, map[string]any{
+	_, err := i.Client.Create(ctx, client.Namespace(id), i.ownNamespace(id, map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": id},
-	})); err != nil {
+	}))
+	if err != nil && !apierrors.IsAlreadyExists(err) { // no one else can know its name: the response was lost
 		return nil, err
 	}
 	return scope, nil
@@ -299,7 +300,7 @@ func (i *Installer) createNoted(ctx context.Context, scope *Scope, o client.Obje
 // create is not replaced. A webhook configuration that is replaced is changed once more. If the response to the creation
 // was lost, the object is replaced by itself.
 func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created *unstructured.Unstructured, err error) {
-	created, err = i.Client.CreateNew(ctx, o, manifest)
+	created, err = i.Client.Create(ctx, o, manifest)
 	if err == nil {
 		return created, i.complete(ctx, o, manifest, created)
 	}
