@@ -55,7 +55,6 @@ func TestAlone(t *testing.T) {
 		"elsewhere-read":           {"", aWebhook(onConfigMaps), "list: {apiVersion: v1, kind: ConfigMap, namespace: default}", false},
 		"elsewhere-given":          {"", "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: default}}", toOwn, true},
 		"elsewhere-meanwhile":      {"", aWebhook(onConfigMaps), "script: {w.example.com: {meanwhile: [{" + toDefault + "}]}}\n    - " + toOwn, true},
-		"elsewhere-written":        {"", aSecret, toDefault, true},
 		"namespace-of-a-step":      {"", aWebhook(onConfigMaps), "id: a\n      " + toOwn + "\n    - " + strings.ReplaceAll(toDefault, "default", "$(steps.a.object.metadata.name)"), true},
 		"role":                     {"", aSecret, of(aRole, "a"), true},
 		"role-dry":                 {"", aSecret, of(aRole, "a") + "\n      dryRun: true", false},
