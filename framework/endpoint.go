@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"time"
 )
 
 // Endpoint says how to reach a webhook under test: a webhook of the user, whose clientConfig names
@@ -17,9 +16,6 @@ type Endpoint struct {
 	URL string
 	// CABundle is the caBundle, in PEM, for configurations that have none.
 	CABundle []byte
-	// Timeout is how long to wait for the first answer of the webhook. 0 means 30
-	// seconds.
-	Timeout time.Duration
 }
 
 // Validate returns an error if an API server cannot use the Endpoint.

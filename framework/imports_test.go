@@ -66,7 +66,7 @@ func libraries() map[string][]string {
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "internal/cel", "internal/vary", "cmd/admissiontest/internal/cli", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/rules"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/providers", "cmd/admissiontest/internal/cli"},
-		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "suites/conformance", "cmd/admissiontest/internal/cli"},
+		module + "/framework/envtest":  {"internal/testserver", "internal/apiserver", "internal/providers", "suites/conformance", "cmd/admissiontest/internal/cli"},
 		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/internal/apiserver/binaries": {
 			"framework/envtest", "internal/testserver",

@@ -13,19 +13,20 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // given returns a Sandbox in which the documents of a YAML text are installed, its Target, and its ID.
-func given(t *testing.T, open bool, name, text string) (*apiserver.Target, *apiserver.Sandbox, string) {
+func given(t *testing.T, open bool, name, text string) (*apiserver.Target, target.Sandbox, string) {
 	t.Helper()
-	target, err := apiserver.New(t.Context(), apiserver.Options{Config: testserver.Config(t), Disposable: true})
+	on, err := apiserver.New(t.Context(), apiserver.Options{Config: testserver.Config(t), Disposable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = target.Close(t.Context()) })
-	id := "at-" + target.RunID() + "-" + name
-	sandbox, err := target.NewSandbox(t.Context(), apiserver.SandboxOptions{ID: id, Open: open})
+	t.Cleanup(func() { _ = on.Close(t.Context()) })
+	id := "at-" + on.RunID() + "-" + name
+	sandbox, err := on.NewSandbox(t.Context(), apiserver.SandboxOptions{ID: id, Open: open})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,14 +35,14 @@ func given(t *testing.T, open bool, name, text string) (*apiserver.Target, *apis
 			t.Fatal(err)
 		}
 	}
-	return target, sandbox, id
+	return on, sandbox, id
 }
 
 // TestExplain: what is known of an object after each kind of request. The policy compares a label of
 // the new object, and one of the old object.
 func TestExplain(t *testing.T) {
 	ctx := t.Context()
-	target, sandbox, id := given(t, false, "explain", `
+	on, sandbox, id := given(t, false, "explain", `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
@@ -73,14 +74,18 @@ spec: {policyName: p, validationActions: [Audit]}
 			r.Verb, r.Object = framework.VerbCreate, configMap("first")
 			return r
 		}, nil, false},
-		{"update", func(r framework.Request) framework.Request {
-			r.Verb, r.Object = framework.VerbUpdate, configMap("second")
+		{"update, dry run", func(r framework.Request) framework.Request {
+			r.Verb, r.Object, r.DryRun = framework.VerbUpdate, configMap("second"), true
 			return r
 		}, []int{0, 1}, false},
 		{"patch", func(r framework.Request) framework.Request {
-			r.Verb, r.HTTP = framework.VerbPatch, framework.HTTP{Patch: []byte(`{"data":{"x":"first"}}`), PatchType: types.MergePatchType}
+			r.Verb, r.HTTP = framework.VerbPatch, framework.HTTP{Patch: []byte(`{"data":{"y":"1"}}`), PatchType: types.MergePatchType}
 			return r
-		}, nil, false},
+		}, nil, true},
+		{"patch, dry run", func(r framework.Request) framework.Request {
+			r.Verb, r.DryRun, r.HTTP = framework.VerbPatch, true, framework.HTTP{Patch: []byte(`{"data":{"x":"second"}}`), PatchType: types.MergePatchType}
+			return r
+		}, []int{0, 1}, false},
 		{"delete, dry run", func(r framework.Request) framework.Request { r.Verb, r.DryRun = framework.VerbDelete, true; return r }, []int{0}, false},
 		{"delete", func(r framework.Request) framework.Request { r.Verb = framework.VerbDelete; return r }, nil, true},
 	} {
@@ -90,7 +95,7 @@ spec: {policyName: p, validationActions: [Audit]}
 			if err != nil || !result.Allowed() {
 				t.Fatalf("%v %s", err, result.Status.Message)
 			}
-			findings, err := target.Explain(ctx, id, request, result)
+			findings, err := on.Explain(ctx, id, request, result)
 			if err != nil || len(findings) != 1 {
 				t.Fatalf("got %v, %v, want one finding", findings, err)
 			}
@@ -105,7 +110,7 @@ spec: {policyName: p, validationActions: [Audit]}
 // text is about what narrowing adds.
 func TestExplainSubresources(t *testing.T) {
 	ctx := t.Context()
-	target, sandbox, id := given(t, false, "subresources", `
+	on, sandbox, id := given(t, false, "subresources", `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
@@ -146,7 +151,7 @@ spec: {containers: [{name: c, image: i}]}
 `)
 	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	patch := func(kind schema.GroupVersionKind, name, subresource, body string) framework.Request {
-		return framework.Request{Verb: framework.VerbPatch, Kind: kind, Namespace: id, Name: name, Subresource: subresource, HTTP: framework.HTTP{Patch: []byte(body), PatchType: types.StrategicMergePatchType}}
+		return framework.Request{Verb: framework.VerbPatch, Kind: kind, Namespace: id, Name: name, Subresource: subresource, DryRun: true, HTTP: framework.HTTP{Patch: []byte(body), PatchType: types.StrategicMergePatchType}}
 	}
 	create := func(kind schema.GroupVersionKind, name, subresource, manifest string) framework.Request {
 		return framework.Request{Verb: framework.VerbCreate, Kind: kind, Namespace: id, Name: name, Subresource: subresource, Object: &unstructured.Unstructured{Object: readAll(t, manifest)[0]}}
@@ -168,7 +173,7 @@ spec: {containers: [{name: c, image: i}]}
 			if err != nil {
 				t.Fatal(err)
 			}
-			findings, err := target.Explain(ctx, id, test.request, result)
+			findings, err := on.Explain(ctx, id, test.request, result)
 			if err != nil || len(findings) != 2 {
 				t.Fatalf("got %v, %v, want two findings", findings, err)
 			}
@@ -190,7 +195,7 @@ spec: {containers: [{name: c, image: i}]}
 // TestExplainPatched: a policy that a request patches is explained as the author means it.
 func TestExplainPatched(t *testing.T) {
 	ctx := t.Context()
-	target, sandbox, id := given(t, true, "patched", `
+	on, sandbox, id := given(t, true, "patched", `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
@@ -211,7 +216,7 @@ spec: {policyName: p, validationActions: [Audit]}
 		if err != nil || !result.Allowed() {
 			t.Fatalf("%v %s", err, result.Status.Message)
 		}
-		findings, err := target.Explain(ctx, id, create, result)
+		findings, err := on.Explain(ctx, id, create, result)
 		if err != nil || len(findings) != 1 {
 			t.Fatalf("got %v, %v, want one finding", findings, err)
 		}

@@ -104,11 +104,7 @@ func installed(t *testing.T, on *Target, all []map[string]any) *Sandbox {
 	if err := errors.Join(on.InstallForRun(t.Context(), all), on.WaitUntilEffective(t.Context(), all)); err != nil {
 		t.Fatal(err)
 	}
-	sandbox, err := on.NewSandbox(t.Context(), SandboxOptions{ID: "at-" + on.RunID() + "-00001"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sandbox
+	return newSandbox(t, on, SandboxOptions{ID: "at-" + on.RunID() + "-00001"})
 }
 
 // What is installed for a run decides about the requests of each Sandbox, and about no others: not about

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -81,9 +82,14 @@ type Options struct {
 	Disposable bool
 	// Outlives is true if a Disposable API server goes on after the run: Close removes what the Target created.
 	Outlives bool
-	// Foreign are namespaces of other clients that Requests may name: see Target.Confined.
-	Foreign []string
-	// Patience limits the wait until the API server uses what was installed. 0 means 30 s.
+	// KubeConfig is as in target.Optional.
+	KubeConfig []byte
+	// Local is the API server if it is one of this machine that belongs to the Target. Nil means that it is another one.
+	Local *envtest.Server
+	// UnderTest is true if what others installed on the API server is under test: then the Target has no Foreign.
+	UnderTest bool
+	// Patience limits the wait until the API server uses what was installed, and until a webhook under test answers.
+	// 0 means 30 s.
 	Patience time.Duration
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
@@ -103,11 +109,14 @@ type Target struct {
 	sign      *sign // nil if the API server ends with the run
 	info      framework.TargetInfo
 	hooks     *hook.Server
-	ownHooks  bool
+	closers   []func(context.Context) error // see AfterClose
 
 	mu    sync.Mutex
 	lacks target.Lacks // guarded by mu
 }
+
+// defaultPatience is the Patience of Options that set none.
+const defaultPatience = 30 * time.Second
 
 // NewRunID returns an ID for a run: ten random lower-case letters and digits.
 func NewRunID() string { return runid.New() }
@@ -142,7 +151,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		if t.hooks, err = hook.Start(context.WithoutCancel(ctx), hook.Options{}); err != nil {
 			return nil, err
 		}
-		t.ownHooks = true
+		t.AfterClose(func(context.Context) error { return t.hooks.Close() })
 	}
 	if t.options.HookAddress.Host == "" {
 		t.options.HookAddress = t.hooks.Address()
@@ -156,13 +165,13 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
 		WebhooksForReviews: webhooksForReviews(t.info),
 		DefaultAccounts:    options.Disposable && !slices.Contains(t.info.Capabilities, framework.CapabilityControllers),
-		Foreign:            options.Foreign, Shared: !options.Disposable,
-		NewCRD: t.confinedManifest,
+		Shared:             !options.Disposable,
+		NewCRD:             t.confinedManifest,
 	}
 	if !options.Disposable || options.Served || options.Outlives {
 		t.sign = newSign(c, options.Run)
 	}
-	t.webhooks = &fence.Webhooks{Endpoints: endpoints, Run: options.Run, Progress: options.Progress}
+	t.webhooks = &fence.Webhooks{Endpoints: endpoints, Run: options.Run, Limit: options.Patience, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.sign != nil}
 	return t, nil
 }
@@ -182,6 +191,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ClientConfig == nil {
 		o.ClientConfig = install.URLClientConfig
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
 	}
 	if o.HooksErr == nil {
 		o.HooksErr = func() error { return nil }
@@ -238,7 +250,18 @@ func (t *Target) Optional() target.Optional {
 	address := t.options.HookAddress
 	optional := target.Optional{
 		HookAddress: &address, Strangers: t.hooks.Strangers, Foreign: t.Foreign, Plugins: t.Plugins, Metrics: t.client.Samples, Audit: t.options.Audit,
-		Explain: t.Explain, TypeCheck: t.TypeCheck, OpenAPI: t.client.OpenAPI, Resources: t.client.Resources.All,
+		Explain: t.Explain, TypeCheck: t.TypeCheck, OpenAPI: t.client.OpenAPI, Resources: t.client.Resources.All, KubeConfig: t.options.KubeConfig,
+	}
+	if t.options.UnderTest {
+		optional.Foreign = nil
+	}
+	if local := t.options.Local; local != nil {
+		optional.WriteFile, optional.RemoveFile, optional.Server = local.WriteFile, local.RemoveFile, local
+		optional.Strangers = func() hook.Strangers {
+			all := t.hooks.Strangers()
+			all.Lost += local.Lost()
+			return all
+		}
 	}
 	if !t.options.Disposable {
 		optional.Confined = t.Confined
@@ -307,32 +330,80 @@ func (t *Target) Alive(ctx context.Context) error {
 	if err := t.options.HooksErr(); err != nil {
 		return err
 	}
-	return t.Answers(ctx)
+	return t.answers(ctx)
 }
 
-// Answers is Alive without the webhook calls.
-func (t *Target) Answers(ctx context.Context) error { return t.alive.Alive(ctx) }
+// answers is Alive without the webhook calls. The error says why a server of this machine does not answer.
+func (t *Target) answers(ctx context.Context) error {
+	err := t.alive.Alive(ctx)
+	if t.options.Local != nil {
+		err = t.options.Local.Explain(err)
+	}
+	return err
+}
+
+// AfterClose makes Close call a function at its end, after those of earlier calls.
+func (t *Target) AfterClose(end func(context.Context) error) { t.closers = append(t.closers, end) }
 
 // Close ends the Target. Unless the API server is disposable, it removes everything
-// that the run created and waits until it is gone; the error names what is left.
+// that the run created and waits until it is gone; the error names what is left. It does not wait for an API server that
+// is gone.
 func (t *Target) Close(ctx context.Context) error {
-	var errs []error
-	if t.sign != nil {
-		t.sign.end()
-		// By name, whatever lists and discovery say.
-		if err := errors.Join(t.installer.UninstallAll(ctx), t.remover.removeRun(ctx, t.options.Run)); err != nil {
-			errs = append(errs, t.notRemoved(err))
-		}
+	var removed error
+	err := target.WhileAnswers(ctx, t.answers, func(ctx context.Context) error { // which ends the channel to a relay, too
+		removed = t.remove(ctx)
+		return removed
+	})
+	errs := []error{removed}
+	if errors.Is(err, target.ErrGone) {
+		errs = []error{err, removed}
 	}
-	if t.ownHooks {
-		errs = append(errs, t.hooks.Close())
+	for _, end := range t.closers {
+		errs = append(errs, end(ctx))
 	}
 	t.client.Close()
 	t.alive.Close()
 	return errors.Join(errs...)
 }
 
+// remove removes what the run created, unless the API server ends with it.
+func (t *Target) remove(ctx context.Context) error {
+	if t.sign == nil {
+		return nil
+	}
+	t.sign.end()
+	// By name, whatever lists and discovery say.
+	if err := errors.Join(t.installer.UninstallAll(ctx), t.remover.removeRun(ctx, t.options.Run)); err != nil {
+		return t.notRemoved(err)
+	}
+	return nil
+}
+
 // notRemoved returns the error of a removal that failed. It is no apierrors.APIStatus.
 func (t *Target) notRemoved(err error) error {
 	return fmt.Errorf("remove what run %[1]s created: %[2]v: `admissiontest cleanup --run %[1]s` removes it later", t.options.Run, err) //nolint:errorlint // whoever refuses, something is left
+}
+
+// InstallForRun installs what all Sandboxes of the run share, before the first one: webhook
+// configurations, policies and bindings, their parameters, and CustomResourceDefinitions. Webhooks and
+// policies are narrowed to all Sandboxes, but not to the other namespaces of the run. Names get a
+// prefix, except names of CustomResourceDefinitions. A CustomResourceDefinition that the API server
+// has already is used if it is the same, and not removed. A webhook without a clientConfig does not
+// become a Hook.
+//
+// Any other object is a parameter of a policy. One in a namespace is installed in a namespace of the
+// run, which the bindings then name.
+//
+// Close removes all of it, also after an error. The error of a manifest is a framework.ManifestError. The API
+// server acts on what was installed after WaitUntilEffective.
+func (t *Target) InstallForRun(ctx context.Context, manifests []map[string]any) error {
+	if t.sign != nil {
+		if err := t.sign.open(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := t.fences.Namespace(ctx); err != nil { // a policy for namespaces would decide about it
+		return err
+	}
+	return t.installer.InstallForRun(ctx, manifests)
 }

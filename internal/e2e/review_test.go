@@ -16,23 +16,24 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/review"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // The reviews that package review builds have what a kube-apiserver sends to mutating and validating webhooks: the
 // same fields, and the values that do not come from defaults, clients and the storage.
 func TestReviewsAreLikeTheServers(t *testing.T) {
-	target, err := apiserver.New(t.Context(), apiserver.Options{Config: testserver.Own(t), Kind: framework.TargetEnvtest, Disposable: true})
+	on, err := apiserver.New(t.Context(), apiserver.Options{Config: testserver.Own(t), Kind: framework.TargetEnvtest, Disposable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := target.Close(context.WithoutCancel(t.Context())); err != nil {
+		if err := on.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	}()
-	id := "at-" + target.RunID() + "-review"
-	sandbox, err := target.NewSandbox(t.Context(), apiserver.SandboxOptions{ID: id})
+	id := "at-" + on.RunID() + "-review"
+	sandbox, err := on.NewSandbox(t.Context(), apiserver.SandboxOptions{ID: id})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestReviewsAreLikeTheServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := target.WaitUntilEffective(t.Context(), configurations); err != nil {
+	if err := on.WaitUntilEffective(t.Context(), configurations); err != nil {
 		t.Fatal(err)
 	}
 	pod := map[string]any{
@@ -91,7 +92,7 @@ func TestReviewsAreLikeTheServers(t *testing.T) {
 }
 
 // recorded sends a request, and returns the calls of the webhooks.
-func recorded(t *testing.T, sandbox *apiserver.Sandbox, manifest map[string]any, operation, subresource string) framework.Trace {
+func recorded(t *testing.T, sandbox target.Sandbox, manifest map[string]any, operation, subresource string) framework.Trace {
 	t.Helper()
 	u := (&unstructured.Unstructured{Object: manifest}).DeepCopy()
 	request := framework.Request{Kind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Subresource: subresource, Object: u}

@@ -52,9 +52,6 @@ type Options struct {
 	Endpoints map[string]framework.Endpoint
 	// Install is installed on each API server before the first scenario. Nil installs nothing.
 	Install *shipped.Project
-	// AllowForeign are namespaces of other clients that scenarios may name on an API server
-	// that does not end with the run. What they create there is removed.
-	AllowForeign []string
 	// Skip has the scenarios that the operator skips: the reasons, by name.
 	Skip map[string]string
 	// KnownFailing has the scenarios that are known to fail: the reasons, by name. Such a
@@ -130,7 +127,7 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, drops: map[string]bool{}, cases: map[string]*execution.Case{}, notSeen: expect.Unseen{}, pauses: processes.WatchPauses(watching)}
-	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip, lanes{install: options.Install.Objects(), foreign: options.AllowForeign}))
+	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip, lanes{install: options.Install.Objects()}))
 	r.timing.Total = time.Since(began).Seconds()
 	if r.timing.Catalogue == 0 && r.info.Kind != "" { // no scenario ran on the default server
 		r.timing.Catalogue = max(r.timing.Total-r.timing.TargetReady, 0)
@@ -139,19 +136,6 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 		err = errors.Join(cause, err)
 	}
 	return r.report(err), err
-}
-
-// check asks the provider whether the scenarios of a group can run, and whether what is installed for
-// them can be.
-func (r *run) check(ctx context.Context, g group) error {
-	scenarios := scenario.Keep(g.scenarios, func(s scenario.Scenario) bool {
-		_, skipped := g.skip[s.Metadata.Name]
-		return !skipped
-	})
-	if manifests := r.options.Install.Objects(); len(manifests) > 0 {
-		scenarios = append(scenarios, scenario.Scenario{Metadata: scenario.Metadata{Name: "--install"}, Spec: scenario.Spec{Given: manifests}})
-	}
-	return r.options.Provider.Check(ctx, scenarios)
 }
 
 // finishAll notes the same outcome of all cases of scenarios.

@@ -118,7 +118,7 @@ func (r *run) groups(ctx context.Context, all []group) error {
 	byDefault := group{}
 	if len(all) > 0 && all[0].profile == nil {
 		byDefault, all = all[0], all[1:]
-		if err := r.check(ctx, byDefault); r.endRefused(ctx, byDefault, err) {
+		if err := r.options.Provider.Check(ctx); r.endRefused(ctx, byDefault, err) {
 			byDefault.scenarios = nil
 		} else if err != nil {
 			return err
@@ -252,7 +252,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
 	started, err := r.options.Provider.Start(ctx, target.StartOptions{
-		Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign,
+		Profile: g.profile, Endpoints: r.options.Endpoints,
 		ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Patience: r.options.Patience,
 	})
 	if errors.Is(err, target.ErrNoProfiles) && g.alone {

@@ -28,7 +28,7 @@ func (o *countingProvider) Start(context.Context, target.StartOptions) (target.T
 	return nil, errNotStarted
 }
 
-func (*countingProvider) Check(context.Context, []scenario.Scenario) error { return nil }
+func (*countingProvider) Check(context.Context) error { return nil }
 
 func (o *countingProvider) Version(context.Context) (string, error) { return o.version, nil }
 
@@ -121,7 +121,7 @@ type ordering struct {
 	events     []string
 }
 
-func (*ordering) Check(context.Context, []scenario.Scenario) error { return nil }
+func (*ordering) Check(context.Context) error { return nil }
 
 func (o *ordering) Version(context.Context) (string, error) { return "v1.36.3", o.unversioned }
 

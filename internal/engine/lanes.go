@@ -24,8 +24,6 @@ import (
 type lanes struct {
 	// install is installed for all scenarios.
 	install []map[string]any
-	// foreign are namespaces of other clients that scenarios may use.
-	foreign []string
 	// namespaced reports whether objects of a kind are in namespaces, if an API server runs that knows it.
 	namespaced func(kind schema.GroupVersionKind) (bool, error)
 	// definitions are the CustomResourceDefinitions of the scenarios that run at once, by name.
@@ -78,7 +76,7 @@ func (l *lanes) outside(f files, manifest map[string]any) bool {
 	case l.isCluster(f, is.GroupVersionKind()):
 		return !isOwn(is.GetName())
 	default:
-		return !isOwn(is.GetNamespace()) && !slices.Contains(l.foreign, is.GetNamespace())
+		return !isOwn(is.GetNamespace())
 	}
 }
 
@@ -93,7 +91,7 @@ func (l *lanes) sendsOutside(f files, decides []map[string]any, request framewor
 		return true
 	}
 	review := request.Kind.Group != "" && strings.HasSuffix(request.Kind.Kind, "Review")
-	if request.DryRun || review || !cluster && slices.Contains(l.foreign, request.Namespace) {
+	if request.DryRun || review {
 		return false
 	}
 	// One that is deleted can be the scenario's, and one that is written is not narrowed.

@@ -55,8 +55,6 @@ func TestAlone(t *testing.T) {
 		"elsewhere-read":           {"", aWebhook(onConfigMaps), "list: {apiVersion: v1, kind: ConfigMap, namespace: default}", false},
 		"elsewhere-given":          {"", "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: default}}", toOwn, true},
 		"elsewhere-meanwhile":      {"", aWebhook(onConfigMaps), "script: {w.example.com: {meanwhile: [{" + toDefault + "}]}}\n    - " + toOwn, true},
-		"allowed":                  {"", aSecret, strings.ReplaceAll(toDefault, "default", "team-a"), false},
-		"allowed-decided":          {"", aWebhook(onConfigMaps), strings.ReplaceAll(toDefault, "default", "team-a"), true},
 		"namespace-of-a-step":      {"", aWebhook(onConfigMaps), "id: a\n      " + toOwn + "\n    - " + strings.ReplaceAll(toDefault, "default", "$(steps.a.object.metadata.name)"), true},
 		"role":                     {"", aSecret, of(aRole, "a"), true},
 		"role-dry":                 {"", aSecret, of(aRole, "a") + "\n      dryRun: true", false},
@@ -82,7 +80,7 @@ func TestAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			known := lanes{foreign: []string{"team-a"}}
+			known := lanes{}
 			if got := known.alone(laneScenario(t, name, test.fields, test.given, test.when)); got != test.want {
 				t.Errorf("alone: %t, want %t", got, test.want)
 			}

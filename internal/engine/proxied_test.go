@@ -75,7 +75,7 @@ func serveGuard(t *testing.T, handler http.HandlerFunc, served tls.Certificate, 
 	guard.TLS = &tls.Config{Certificates: []tls.Certificate{served}}
 	guard.StartTLS()
 	t.Cleanup(guard.Close)
-	return map[string]framework.Endpoint{"guard-system/guard": {URL: guard.URL, CABundle: bundle, Timeout: 5 * time.Second}}
+	return map[string]framework.Endpoint{"guard-system/guard": {URL: guard.URL, CABundle: bundle}}
 }
 
 // Each scenario sees the calls for its own requests of a webhook that is installed for all of them.

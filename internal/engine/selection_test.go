@@ -151,9 +151,9 @@ func TestWebhookUnderTest(t *testing.T) {
 		want     string // "" is a pass
 	}{
 		"answers":     {framework.Endpoint{URL: guard.URL, CABundle: bundle}, ""},
-		"refused":     {framework.Endpoint{URL: closedAddress, CABundle: bundle, Timeout: time.Second}, who + `dial tcp 127\.0\.0\.1:\d+: connect: connection refused` + do},
-		"not trusted": {framework.Endpoint{URL: guard.URL, Timeout: time.Second}, who + `tls: failed to verify certificate: x509: .*` + do},
-		"no Service": {framework.Endpoint{CABundle: bundle, Timeout: time.Second},
+		"refused":     {framework.Endpoint{URL: closedAddress, CABundle: bundle}, who + `dial tcp 127\.0\.0\.1:\d+: connect: connection refused` + do},
+		"not trusted": {framework.Endpoint{URL: guard.URL}, who + `tls: failed to verify certificate: x509: .*` + do},
+		"no Service": {framework.Endpoint{CABundle: bundle},
 			`call the webhook under test: Service guard-system/guard: an API server on this machine cannot call Services: give the URL of one that runs elsewhere with --endpoint guard-system/guard=URL`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,8 +161,12 @@ func TestWebhookUnderTest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			patience := time.Duration(0)
+			if test.want != "" {
+				patience = time.Second
+			}
 			got, err := engine.Run(t.Context(), engine.Options{
-				Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{}),
+				Patience: patience, Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{}),
 				Endpoints: map[string]framework.Endpoint{"guard-system/guard": test.endpoint},
 			})
 			if test.want == "" {

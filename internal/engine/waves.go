@@ -36,7 +36,7 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 	}
 	r.findPlugins(ctx, g)
 	var setups []*execution.Setup
-	known := lanes{install: r.options.Install.Objects(), foreign: r.options.AllowForeign, namespaced: r.target.Namespaced}
+	known := lanes{install: r.options.Install.Objects(), namespaced: r.target.Namespaced}
 	for i := range g.scenarios { // kinds of the cluster, of which the files say nothing
 		g.scenarios[i].Alone = g.scenarios[i].Alone || known.alone(g.scenarios[i])
 	}

@@ -3,6 +3,7 @@ package providers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -52,14 +53,8 @@ func NewEnvtest(options EnvtestOptions) *Envtest {
 	return &Envtest{options: options}
 }
 
-// Check returns a scenario.Error for each kind that seems to be misspelt, if the servers have the default version
-// of Kubernetes, whose kinds are known.
-func (e *Envtest) Check(_ context.Context, scenarios []scenario.Scenario) error {
-	if version := e.options.Assets.Version; version != "" && version != binaries.DefaultVersion {
-		return nil
-	}
-	return misspeltKinds(scenarios)
-}
+// Check returns nil: the user of a server of this machine is its administrator.
+func (*Envtest) Check(context.Context) error { return nil }
 
 // Start gets the binaries, which can mean building them, and starts an API server. The
 // errors come from binaries.Ensure and from the start.
@@ -84,19 +79,20 @@ func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (targe
 		audit = server.Audit.Event
 	}
 	stop := func(context.Context) error { return errors.Join(server.Stop(), hooks.Close()) }
-	opened, err := open(ctx, server, apiserver.Options{
-		Config: server.Config, Kind: framework.TargetEnvtest, Audit: audit, Run: run, Hooks: hooks,
+	opened, err := open(ctx, apiserver.Options{
+		Config: server.Config, KubeConfig: server.KubeConfig, Local: server, Kind: framework.TargetEnvtest, Audit: audit, Run: run, Hooks: hooks,
 		ObservesPlugins: observe, Plugins: binaries.Plugins, Credentials: !ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Patience: options.Patience, Progress: e.options.Progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, stop(ctx))
 	}
-	return &clusterTarget{Target: opened, kubeConfig: server.KubeConfig, server: server, closers: []func(context.Context) error{stop}}, nil
+	opened.AfterClose(stop)
+	return opened, nil
 }
 
 // open is apiserver.New on a server of this machine.
-func open(ctx context.Context, server target.Ending, options apiserver.Options) (opened *apiserver.Target, err error) {
-	err = target.WhileRuns(ctx, server, func(ctx context.Context) error {
+func open(ctx context.Context, options apiserver.Options) (opened *apiserver.Target, err error) {
+	err = target.WhileRuns(ctx, options.Local, func(ctx context.Context) error {
 		opened, err = apiserver.New(ctx, options)
 		return err
 	})
@@ -151,4 +147,39 @@ func (e *Envtest) assets(ctx context.Context) (binaries.Assets, error) {
 		e.found = &found
 	}
 	return found, err
+}
+
+// The files of the profile with credentials for webhooks.
+const (
+	admissionFile   = "admissiontest-admission.yaml"
+	credentialsFile = "admissiontest-webhooks.kubeconfig"
+)
+
+// defaultProfile returns the profile of the default server: a profile in which the API server has a token for webhooks that it
+// calls by the name localhost at the port of the Hooks. Hooks are called by IP address
+// unless a scenario says otherwise, and then get no token, as on a server without the
+// profile. See
+// https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers
+func defaultProfile(port int) envtest.Profile {
+	configuration := ""
+	for _, plugin := range []string{"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"} {
+		configuration += fmt.Sprintf(`- name: %s
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: WebhookAdmissionConfiguration
+    kubeConfigFile: $(files)/%s
+`, plugin, credentialsFile)
+	}
+	return envtest.Profile{
+		Flags: map[string]string{"admission-control-config-file": "$(files)/" + admissionFile},
+		Files: map[string]string{
+			admissionFile: "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n" + configuration,
+			credentialsFile: fmt.Sprintf(`apiVersion: v1
+kind: Config
+users:
+- name: localhost:%d
+  user: {token: token-of-the-kubeconfig}
+`, port),
+		},
+	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/kind"
-	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -24,7 +23,7 @@ type Kind struct {
 }
 
 // Check returns nil: the user of a kind cluster is its administrator.
-func (Kind) Check(context.Context, []scenario.Scenario) error { return nil }
+func (Kind) Check(context.Context) error { return nil }
 
 // Version returns "": it is not known before the cluster runs.
 func (Kind) Version(context.Context) (string, error) { return "", nil }
@@ -53,17 +52,17 @@ func (k Kind) Start(ctx context.Context, options target.StartOptions) (target.Ta
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("use kind cluster %s: %w", made.Name(), err), end(context.WithoutCancel(ctx)))
 	}
-	started.closers = append(started.closers, end)
+	started.AfterClose(end)
 	return started, nil
 }
 
-func (k Kind) start(ctx context.Context, made *kind.Cluster, options target.StartOptions) (*clusterTarget, error) {
+func (k Kind) start(ctx context.Context, made *kind.Cluster, options target.StartOptions) (*apiserver.Target, error) {
 	config, err := made.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
 	return RESTConfig{
-		Config: config, Transport: k.Transport, Progress: k.Progress, kubeConfig: []byte(made.Kubeconfig()), cluster: made,
-		options: apiserver.Options{Kind: framework.TargetKind, Disposable: true},
+		Config: config, Transport: k.Transport, Progress: k.Progress, cluster: made,
+		options: apiserver.Options{Kind: framework.TargetKind, Disposable: true, KubeConfig: []byte(made.Kubeconfig())},
 	}.start(ctx, options)
 }

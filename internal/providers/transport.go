@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // TransportAuto uses url if the API server can call this machine, and service otherwise.
@@ -55,7 +59,7 @@ type connection struct {
 }
 
 // open returns the target, with Hooks that its API server can call.
-func (c connection) open(ctx context.Context) (*clusterTarget, error) {
+func (c connection) open(ctx context.Context) (*apiserver.Target, error) {
 	c.Run = apiserver.NewRunID()
 	if c.Progress == nil {
 		c.Progress = func(string) {}
@@ -73,7 +77,7 @@ func (c connection) open(ctx context.Context) (*clusterTarget, error) {
 }
 
 // auto tries url, and then service.
-func (c connection) auto(ctx context.Context) (*clusterTarget, error) {
+func (c connection) auto(ctx context.Context) (*apiserver.Target, error) {
 	opened, unreachable := c.byURL(ctx, probeLimit)
 	if unreachable == nil || !errors.Is(unreachable, ErrWebhookUnreachable) {
 		return opened, unreachable
@@ -88,7 +92,7 @@ func (c connection) auto(ctx context.Context) (*clusterTarget, error) {
 
 // byURL serves the Hooks at an address of this machine that the API server can call. The
 // error is an ErrWebhookUnreachable if there is none.
-func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTarget, error) {
+func (c connection) byURL(ctx context.Context, limit time.Duration) (*apiserver.Target, error) {
 	c.Progress("finding an address of this machine that the API server can call")
 	hooks, err := c.listen(ctx, limit)
 	if err != nil {
@@ -101,7 +105,8 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())
 	}
-	return &clusterTarget{Target: opened, closers: []func(context.Context) error{func(context.Context) error { return hooks.Close() }}}, nil
+	opened.AfterClose(func(context.Context) error { return hooks.Close() })
+	return opened, nil
 }
 
 // options returns the options of a target with a Hook server.
@@ -143,4 +148,94 @@ func (c connection) listen(ctx context.Context, limit time.Duration) (*hook.Serv
 			ErrWebhookUnreachable, strings.Join(tried, ", "), limit)
 	}
 	return servers[kept], nil
+}
+
+// maxCandidates limits the number of addresses to try.
+const maxCandidates = 16
+
+// candidates returns the addresses by which an API server may be able to call this process: the loopback address, and
+// then the addresses of this machine in its networks, IPv4 first. The gateway of a kind network is one of them.
+func candidates() []netip.Addr {
+	list := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+	interfaces, _ := net.InterfaceAddrs() // without them, there is the loopback address
+	for _, address := range interfaces {
+		prefix, err := netip.ParsePrefix(address.String())
+		if err == nil && prefix.Addr().IsGlobalUnicast() && !slices.Contains(list, prefix.Addr()) {
+			list = append(list, prefix.Addr())
+		}
+	}
+	slices.SortStableFunc(list, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
+	return list[:min(len(list), maxCandidates)]
+}
+
+// byService serves the Hooks through a Service in the cluster.
+func (c connection) byService(ctx context.Context) (*apiserver.Target, error) {
+	reference, err := c.image(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{})
+	if err != nil {
+		return nil, err
+	}
+	through, err := newInCluster(c.Config, c.Run, reference, hooks)
+	if err != nil {
+		return nil, errors.Join(err, hooks.Close())
+	}
+	c.Progress("starting the relay pod in namespace " + through.namespace)
+	if err := through.start(ctx); err != nil {
+		return nil, errors.Join(err, hooks.Close())
+	}
+	c.Progress("webhooks by service, at " + through.host())
+	options := c.options(hooks)
+	options.Transport, options.ClientConfig, options.HooksErr, options.HookAddress = framework.TransportService, through.clientConfig, through.err, through.hookAddress()
+	opened, err := apiserver.New(ctx, options)
+	if err != nil {
+		return nil, errors.Join(err, through.remove(context.WithoutCancel(ctx)), hooks.Close())
+	}
+	opened.AfterClose(func(context.Context) error {
+		through.close()
+		return hooks.Close()
+	})
+	return opened, nil
+}
+
+// image returns the image of the relay. If none is given, it builds one and loads it
+// into a kind cluster; the error is an ErrImageNeeded for any other cluster.
+func (c connection) image(ctx context.Context) (string, error) {
+	if c.transport.HookImage != "" {
+		return c.transport.HookImage, nil
+	}
+	if c.cluster == nil {
+		return "", fmt.Errorf("use transport service: %w: the cluster is not a kind cluster of this machine, into which an image can be loaded; "+
+			"create one with `admissiontest image --push REF` and give it with --hook-image REF", ErrImageNeeded)
+	}
+	tag, err := LoadImage(ctx, c.cluster, c.Progress)
+	if err != nil {
+		return "", fmt.Errorf("use transport service: %w", err)
+	}
+	return tag, nil
+}
+
+// LoadImage builds the image and loads it into the nodes of a cluster.
+func LoadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (string, error) {
+	built, err := BuildImage(ctx, ImageOptions{Progress: progress})
+	if err != nil {
+		return "", err
+	}
+	tag, err := ImageTag(built)
+	if err != nil {
+		return "", err
+	}
+	dir, err := userfile.MkdirTemp("admissiontest-image-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	archive := filepath.Join(dir, "image.tar")
+	if err := WriteImage(built, tag, archive); err != nil {
+		return "", err
+	}
+	progress("loading image " + tag + " into kind cluster " + into.Name())
+	return tag, into.LoadImage(ctx, archive)
 }

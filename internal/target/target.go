@@ -227,9 +227,9 @@ func (e *NotStartedError) Unwrap() error { return e.Err }
 
 // Provider starts Targets.
 type Provider interface {
-	// Check finds out, before anything is started or created, whether scenarios can run:
-	// whether the user has the rights for them, for instance.
-	Check(ctx context.Context, scenarios []scenario.Scenario) error
+	// Check finds out, before anything is started or created, whether a run is possible: whether the API server
+	// answers, and the user has the rights that every run needs.
+	Check(ctx context.Context) error
 	// Version returns the version of the API servers, "v1.36.3", if it is known before one
 	// is started, or "". It can take long: the binaries may have to be built.
 	Version(ctx context.Context) (string, error)
@@ -245,12 +245,75 @@ type StartOptions struct {
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
 	// Service or by HOST:PORT of their URL.
 	Endpoints map[string]framework.Endpoint
-	// AllowForeign are namespaces of other clients that scenarios may name.
-	AllowForeign []string
 	// ObservePlugins asks for an API server that records the calls of its admission plugins. A
 	// Provider that has none starts another one, without
 	// framework.CapabilityObservedPlugins.
 	ObservePlugins bool
 	// Patience limits each wait until the API server uses what was installed. 0 means a default.
 	Patience time.Duration
+}
+
+// Feature is what an API server other than kube-apiserver can lack, in words.
+type Feature string
+
+// The features that are probed, besides AdmissionOf.
+const (
+	// Narrowing keeps webhooks from requests in namespaces that they do not select.
+	Narrowing Feature = "narrowing"
+	// Warnings are warnings of webhooks and policies that arrive in the response.
+	Warnings Feature = "warnings"
+	// Impersonation lets the run send requests as other users, who may enter.
+	Impersonation Feature = "impersonation"
+)
+
+// AdmissionOf is the feature that webhooks are called for objects of a kind.
+func AdmissionOf(kind schema.GroupKind) Feature { return Feature("admission of " + kind.String()) }
+
+// Lacks has why an API server is known to lack a feature. Nothing is known to be missing if it is nil.
+type Lacks map[Feature]string
+
+// The limits of WhileAnswers: how long an API server may not answer, which is longer than it takes to restart,
+// and the time between two questions.
+const (
+	Silence  = 30 * time.Second
+	question = Silence / 10
+)
+
+// WhileAnswers is WhileRuns for an API server whose end is no event. Alive asks it for an answer, and the
+// server has ended if none of the answers within Silence is good. The time for which this process is paused
+// does not count.
+func WhileAnswers(ctx context.Context, alive, do func(context.Context) error) error {
+	return until(ctx, func(ctx context.Context) error { return silence(ctx, alive) }, do)
+}
+
+// silence asks until no answer within Silence is good, and returns the last error, or nil when ctx is done. It does not
+// wait for an answer before the next question: an answer may be slow, and one that a lost connection never brings must
+// not hide the others.
+func silence(ctx context.Context, alive func(context.Context) error) error {
+	ticker := time.NewTicker(question)
+	defer ticker.Stop()
+	answers := make(chan error)
+	last := errors.New("it did not answer")
+	for asked := 0; asked < int(Silence/question); {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-answers:
+			if err == nil {
+				asked = 0
+			} else {
+				last = err
+			}
+		case <-ticker.C: // a paused process receives one of them
+			asked++
+			go func() {
+				err := alive(ctx)
+				select {
+				case answers <- err:
+				case <-ctx.Done():
+				}
+			}()
+		}
+	}
+	return fmt.Errorf("for %s, each request failed: %w", Silence, last)
 }

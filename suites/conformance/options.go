@@ -57,10 +57,6 @@ type Target struct {
 	// HookImage is the image of the relay pod for transport service. Empty builds one for a
 	// kind cluster of this machine.
 	HookImage string
-	// AllowForeign are namespaces of other clients on your API server that scenarios may use. Empty means that a
-	// scenario may only use its own namespaces. Objects that a scenario creates in these
-	// namespaces are removed at the end.
-	AllowForeign []string
 	// AllowServerFlags are flags of kube-apiserver that scenarios may set although they are not known to be
 	// harmless. With some, a scenario can read or write any file of the user, or execute a command. Empty means
 	// none.

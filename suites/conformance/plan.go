@@ -30,7 +30,7 @@ func (o Options) Plan(provider target.Provider, progress func(string)) (*plan.Pl
 	p := &plan.Plan{
 		Engine: engine.Options{
 			Provider: provider, Parallel: o.Target.Parallel, ObservePlugins: o.Target.ObservePlugins,
-			Endpoints: o.Subject.Endpoints, AllowForeign: o.Target.AllowForeign,
+			Endpoints: o.Subject.Endpoints,
 		},
 		Implementation: o.Subject.Implementation, Dir: o.Report.Dir, Strict: o.Report.Strict, FailOnUnsupported: o.Report.FailOnUnsupported,
 	}
@@ -104,11 +104,8 @@ func (o Options) check() error {
 func (o Options) provider(progress func(string)) target.Provider {
 	t := o.Target
 	transport := providers.Transport{Mode: t.Transport, HookImage: t.HookImage}
-	switch {
-	case t.Environment != nil:
-		return providers.Environment{Environment: t.Environment, Transport: transport, Progress: progress}
-	case t.Config != nil:
-		return providers.RESTConfig{Config: t.Config, Transport: transport, Progress: progress}
+	if t.Environment != nil || t.Config != nil {
+		return providers.RESTConfig{Config: t.Config, Environment: t.Environment, Transport: transport, Progress: progress}
 	}
 	return providers.NewEnvtest(providers.EnvtestOptions{
 		Assets:         binaries.Options{Version: t.Version, Dir: t.BinaryAssetsDirectory, Plugins: o.Subject.Plugins},

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -219,28 +220,6 @@ func TestResources(t *testing.T) {
 	}
 }
 
-func TestMissing(t *testing.T) {
-	review, metrics := Right{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}, Right{Verb: "get", Path: "/metrics"}
-	secrets, everything := Right{Verb: "get", Resource: "secrets"}, Right{Verb: "*", Group: "*", Resource: "*"}
-	all := []Right{secrets, review, {Verb: "get", Path: "/version"}, metrics, everything, {Verb: "*", Path: "*"}}
-	config := testserver.Config(t)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "stranger", Groups: []string{"system:authenticated"}}
-	for name, test := range map[string]struct {
-		client *Client
-		want   []Right
-	}{
-		"administrator": {connect(t, testserver.Config(t)), nil},
-		"stranger":      {connect(t, config), []Right{secrets, metrics, everything, {Verb: "*", Path: "*"}}},
-		"no reviews":    {serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got, err := test.client.Missing(t.Context(), all); !slices.Equal(got, test.want) || err != nil {
-				t.Errorf("got %v, %v; want %v", got, err, test.want)
-			}
-		})
-	}
-}
-
 func TestPoll(t *testing.T) {
 	if err := Poll(t.Context(), Soon, 20*Soon, func() (bool, error) { return false, nil }); !errors.Is(err, framework.ErrTimeout) {
 		t.Errorf("Poll = %v, want ErrTimeout", err)
@@ -314,5 +293,53 @@ func TestDiscoverABrokenGroup(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"/v1 pods true Pod", "broken.example.com/* */* false "}, described(c.Resources, "", "broken.example.com")); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+}
+
+// The version is read again while the API server is overloaded, as often as its backoff says.
+func TestVersionOfOverloadedServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		fail     func(http.ResponseWriter)
+		failures int
+		want     string
+	}{
+		"429":         {func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) }, 2, "v1.36.3"},
+		"502":         {func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }, 2, "v1.36.3"},
+		"no response": {hijack, 2, "v1.36.3"},
+		"always 429":  {func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) }, 100, ": 429"},
+		"401":         {func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }, 1, ": 401"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := 0
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				if requests++; requests <= test.failures {
+					test.fail(w)
+					return
+				}
+				_, _ = fmt.Fprint(w, `{"gitVersion": "v1.36.3"}`)
+			})
+			got, err := c.Version(t.Context())
+			if answer := fmt.Sprint(got, err); !strings.Contains(answer, test.want) || requests != min(test.failures+1, 3) && test.want != ": 401" {
+				t.Errorf("got %s after %d requests; want %s", answer, requests, test.want)
+			}
+		})
+	}
+}
+
+// An API server without metrics does not serve them: nothing failed.
+func TestMetricsThatAreNotServed(t *testing.T) {
+	for code, want := range map[int]bool{http.StatusNotFound: true, http.StatusForbidden: false} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+			_, err := c.Samples(t.Context(), pluginMetric)
+			if got := errors.Is(err, framework.ErrNotServed); err == nil || got != want {
+				t.Errorf("%d: got %v; ErrNotServed %t, want %t", code, err, got, want)
+			}
+		})
+	}
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	if _, err := serve(t, func(http.ResponseWriter, *http.Request) {}).Samples(late, pluginMetric); !errors.Is(err, framework.ErrNoResponse) {
+		t.Errorf("too late: got %v, want an ErrNoResponse", err)
 	}
 }

@@ -1,20 +1,33 @@
 package client
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
+	"slices"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
@@ -125,4 +138,239 @@ func (c *Client) HasControllers(ctx context.Context) bool {
 	}
 	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
 	return holder != ""
+}
+
+// Discover reads which kinds the API server serves.
+func (c *Client) Discover(ctx context.Context) error {
+	lists, err := c.ResourceLists(ctx)
+	if err == nil {
+		c.Resources.Add(lists...)
+	}
+	return err
+}
+
+// Discovery returns a client for discovery and the schemas of the API server, whose requests have a context.
+func (c *Client) Discovery(ctx context.Context) (*discovery.DiscoveryClient, error) {
+	own := *c.http
+	own.Transport = inContext{ctx, c.http.Transport, semaphore.NewWeighted(parallelDiscovery)}
+	return discovery.NewDiscoveryClientForConfigAndClient(c.config, &own)
+}
+
+// parallelDiscovery limits the number of concurrent requests: package discovery sends one for each group at once.
+const parallelDiscovery = 32
+
+// inContext gives requests a context, because the requests of package discovery have none.
+type inContext struct {
+	ctx   context.Context //nolint:containedctx // see above
+	next  http.RoundTripper
+	turns *semaphore.Weighted
+}
+
+// RoundTrip sends the request when fewer than parallelDiscovery are under way.
+func (i inContext) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := i.turns.Acquire(i.ctx, 1); err != nil {
+		return nil, fmt.Errorf("wait for other requests: %w", err)
+	}
+	defer i.turns.Release(1)
+	return i.next.RoundTrip(request.WithContext(i.ctx))
+}
+
+// ResourceLists returns what the API server serves, as discovery does. A list is empty if the API server cannot
+// say what is in it: a broken aggregated API makes only its own group fail.
+func (c *Client) ResourceLists(ctx context.Context) ([]*metav1.APIResourceList, error) {
+	discoverer, err := c.Discovery(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, lists, err := discoverer.ServerGroupsAndResources()
+	if failed := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &failed) {
+		err = ctx.Err()
+		for version, why := range failed.Groups {
+			if limit := (*LimitError)(nil); errors.As(why, &limit) {
+				err = limit
+			}
+			lists = append(lists, &metav1.APIResourceList{GroupVersion: version.String()})
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("discover resources of the API server: %w", withNoResponse(err))
+	}
+	return lists, nil
+}
+
+// metricsPath is the path of the metrics.
+const metricsPath = "/metrics"
+
+// Two metrics of an API server. featureMetric has one sample for each feature gate, and
+// pluginMetric one for each admission plugin that was called, with operation and phase.
+// See https://kubernetes.io/docs/reference/instrumentation/metrics/
+const (
+	featureMetric = "kubernetes_feature_enabled"
+	pluginMetric  = "apiserver_admission_controller_admission_duration_seconds"
+)
+
+// FeatureGates returns the feature gates that the API server reports in its metrics,
+// or nil if the metrics cannot be read.
+func (c *Client) FeatureGates(ctx context.Context) map[string]bool {
+	samples, err := c.Samples(ctx, featureMetric)
+	if err != nil || len(samples) == 0 {
+		return nil
+	}
+	gates := map[string]bool{}
+	for _, gate := range samples {
+		gates[gate.Labels["name"]] = gate.Value == 1
+	}
+	return gates
+}
+
+// CalledPlugins returns the names of the admission plugins that the API server called
+// since its start, sorted.
+func (c *Client) CalledPlugins(ctx context.Context) ([]string, error) {
+	samples, err := c.Samples(ctx, pluginMetric)
+	if err != nil {
+		return nil, err
+	}
+	called := map[string]bool{}
+	for _, plugin := range samples {
+		called[plugin.Labels["name"]] = true
+	}
+	return slices.Sorted(maps.Keys(called)), nil
+}
+
+// Samples reads the samples of one metric. The error is a framework.ErrNotServed if the API server has no
+// metrics.
+func (c *Client) Samples(ctx context.Context, metric string) ([]framework.Sample, error) {
+	text, err := c.rest.Get().AbsPath(metricsPath).SetHeader("Accept", "text/plain").Do(ctx).Raw()
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, &framework.NotServedError{Name: metricsPath}
+	case err != nil:
+		return nil, fmt.Errorf("read the metrics of the API server: %w", withNoResponse(err))
+	}
+	return parseSamples(text, metric)
+}
+
+// parseSamples gives the parser only the lines of one metric: an API server has some
+// hundred thousand others.
+func parseSamples(text []byte, metric string) ([]framework.Sample, error) {
+	var lines []byte
+	for line := range bytes.Lines(text) {
+		if bytes.Contains(line, []byte(metric)) {
+			lines = append(lines, line...)
+		}
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(lines))
+	if err != nil {
+		return nil, errors.Join(errors.New("parse the metrics of the API server"), err)
+	}
+	var out []framework.Sample
+	for _, found := range families[metric].GetMetric() {
+		labels := map[string]string{}
+		for _, label := range found.GetLabel() {
+			labels[label.GetName()] = label.GetValue()
+		}
+		value := found.GetGauge().GetValue() + found.GetCounter().GetValue() + found.GetUntyped().GetValue()
+		sample := framework.Sample{Labels: labels, Value: value + float64(found.GetHistogram().GetSampleCount())}
+		for _, bucket := range found.GetHistogram().GetBucket() {
+			if bound := bucket.GetUpperBound(); !math.IsInf(bound, 1) {
+				sample.Buckets = append(sample.Buckets, bound)
+			}
+		}
+		out = append(out, sample)
+	}
+	return out, nil
+}
+
+// OpenAPI returns the OpenAPI v3 document of a group and version, as decoded JSON.
+// See https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3
+func (c *Client) OpenAPI(ctx context.Context, of schema.GroupVersion) (map[string]any, error) {
+	path := "/openapi/v3/apis/" + of.String()
+	if of.Group == "" {
+		path = "/openapi/v3/api/" + of.Version
+	}
+	text, err := c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("read the OpenAPI of %s: %w", of, withNoResponse(err))
+	}
+	var document map[string]any
+	if err := json.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("read the OpenAPI of %s: %w", of, err)
+	}
+	return document, nil
+}
+
+// Right is one action that a user must be allowed to do.
+type Right struct {
+	Verb, Group, Resource, Subresource string
+	// Name and Namespace restrict the right to one object or one namespace. Empty means
+	// all.
+	Name, Namespace string
+	// Path is the path to read, for a right without a resource.
+	Path string
+}
+
+// String is as in an error: "create pods/portforward", "impersonate groups
+// system:masters", "update deployments.apps".
+func (r Right) String() string {
+	if r.Path != "" {
+		return r.Verb + " " + r.Path
+	}
+	text := cmp.Or(r.Verb, `""`) + " " + r.Resource
+	if r.Subresource != "" {
+		text += "/" + r.Subresource
+	}
+	if r.Group != "" {
+		text += "." + r.Group
+	}
+	if r.Name != "" {
+		text += " " + r.Name
+	}
+	if r.Namespace != "" {
+		text += " in namespace " + r.Namespace
+	}
+	return text
+}
+
+// parallelReviews limits the number of concurrent reviews.
+const parallelReviews = 16
+
+// Missing returns the rights that the user of this client does not have. It sends one review for each. If the API
+// server does not answer such questions, no right is missing.
+func (c *Client) Missing(ctx context.Context, rights []Right) ([]Right, error) {
+	reviews, err := authorizationclient.NewForConfigAndClient(c.config, c.http)
+	if err != nil {
+		return nil, err
+	}
+	missing := make([]bool, len(rights))
+	group, limited := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReviews)
+	for i, right := range rights {
+		group.Go(func() error {
+			review, err := reviews.SelfSubjectAccessReviews().Create(limited, &authorizationv1.SelfSubjectAccessReview{Spec: right.question()}, metav1.CreateOptions{})
+			if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("review the right to %s on API server at %s: %w", right, c.Host(), withNoResponse(err))
+			}
+			missing[i] = err == nil && !review.Status.Allowed
+			return nil
+		})
+	}
+	err = group.Wait()
+	var found []Right
+	for i, right := range rights {
+		if missing[i] {
+			found = append(found, right)
+		}
+	}
+	return found, err
+}
+
+// question is the right in a SelfSubjectAccessReview.
+func (r Right) question() authorizationv1.SelfSubjectAccessReviewSpec {
+	if r.Path != "" {
+		return authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: r.Verb, Path: r.Path}}
+	}
+	return authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Name: r.Name, Namespace: r.Namespace,
+	}}
 }

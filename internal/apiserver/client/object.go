@@ -11,11 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/processes"
 )
 
 // Object names an object of the API server.
@@ -66,19 +68,9 @@ func (c *Client) partialObjects(res Resource, namespace string) metadata.Resourc
 	return c.metadata.Resource(res.GroupVersionResource).Namespace(namespace)
 }
 
-// Create is CreateNew for a name that only this client uses: if the API server did not respond to an attempt and has the
-// object at the next one, it was created.
+// Create creates an object from a manifest, and the API server refuses fields that it does not know. If the response to an
+// attempt was lost, the next one is refused because the object exists.
 func (c *Client) Create(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
-	ctx, attempts := counted(ctx)
-	created, err := c.CreateNew(ctx, o, manifest)
-	if apierrors.IsAlreadyExists(err) && *attempts > 1 {
-		return c.Get(ctx, o)
-	}
-	return created, err
-}
-
-// CreateNew creates an object from a manifest, and the API server refuses fields that it does not know.
-func (c *Client) CreateNew(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
 	created, err := c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: o.Manager})
 	return created, failed("create", o, err)
 }
@@ -189,17 +181,6 @@ func (c *Client) ListObjects(ctx context.Context, res Resource, options metav1.L
 	return list, failed("list", Object{Resource: res}, err)
 }
 
-// GetAt returns an object as it was at a resource version, or nil if it did not exist.
-func (c *Client) GetAt(ctx context.Context, o Object, version string) (*unstructured.Unstructured, error) {
-	list, err := c.objects(o.Resource, o.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: "metadata.name=" + o.Name, ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
-	})
-	if err != nil {
-		return nil, failed("read", o, err)
-	}
-	return named(list, o.Name), nil
-}
-
 // named returns the object of a list that has a name, or nil: an API server can ignore a selector.
 func named(list *unstructured.UnstructuredList, name string) *unstructured.Unstructured {
 	for i := range list.Items {
@@ -228,4 +209,61 @@ func withNoResponse(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", framework.ErrNoResponse, err)
+}
+
+// The intervals of Poll: for a state that takes milliseconds, and for one that takes
+// up to a second.
+const (
+	Soon  = 5 * time.Millisecond
+	Later = 25 * time.Millisecond
+)
+
+// lostLimit is how long Poll accepts that the API server does not respond: the restart of
+// an API server.
+const lostLimit = 15 * time.Second
+
+// Poll calls done until it returns true or an error. A framework.ErrNoResponse only
+// counts if it is returned for some time. After the limit the error is a
+// framework.ErrTimeout. A pause of this process does not count.
+func Poll(ctx context.Context, interval, limit time.Duration, done func() (bool, error)) error {
+	var lostSince time.Time
+	limited, cancel := processes.WithTimeout(ctx, limit)
+	defer cancel()
+	err := wait.PollUntilContextCancel(limited, interval, true, func(context.Context) (bool, error) {
+		ok, err := done()
+		if !errors.Is(err, framework.ErrNoResponse) {
+			lostSince = time.Time{}
+			return ok, err
+		}
+		if lostSince.IsZero() {
+			lostSince = time.Now()
+		}
+		if time.Since(lostSince) < lostLimit {
+			return false, nil
+		}
+		return false, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil && !errors.Is(err, framework.ErrNoResponse) {
+		return fmt.Errorf("%w after %s", framework.ErrTimeout, limit)
+	}
+	return err
+}
+
+// refusedLimit limits how long WhileRefused repeats a request. The API server rereads
+// policies every second.
+const refusedLimit = 15 * time.Second
+
+// WhileRefused repeats an administrative request while the API server refuses it: a
+// policy or webhook that was deleted before can still be effective for a moment. It
+// returns the last error.
+func WhileRefused(ctx context.Context, request func() error) error {
+	var refused error
+	err := Poll(ctx, Later, refusedLimit, func() (bool, error) {
+		refused = request()
+		return refused == nil || errors.Is(refused, framework.ErrNoResponse), nil
+	})
+	if err == nil || refused != nil {
+		return refused
+	}
+	return err
 }

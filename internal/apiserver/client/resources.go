@@ -56,9 +56,6 @@ func NewResources(lists ...*metav1.APIResourceList) *Resources {
 	return r
 }
 
-// BuiltIn returns the resources of a kube-apiserver, without CustomResourceDefinitions.
-func BuiltIn() *Resources { return NewResources(kinds.BuiltIn()...) }
-
 // Add adds a part of the result of discovery.
 func (r *Resources) Add(lists ...*metav1.APIResourceList) {
 	r.served.Add(lists...)
@@ -136,7 +133,7 @@ func (r *Resources) All() []metav1.APIResource {
 }
 
 // Of returns the resource of a kind. The error is a framework.ErrNotServed if the API server does
-// not serve the kind, unless the kind seems to be misspelt: then it has a suggestion.
+// not serve the kind, unless the kind seems to be misspelt: then it is a framework.ManifestError with a suggestion.
 func (r *Resources) Of(kind schema.GroupVersionKind) (Resource, error) {
 	if found := r.served.Of(kind); found != nil {
 		return r.all([]*kinds.Resource{found})[0], nil
@@ -162,7 +159,7 @@ func (r *Resources) Of(kind schema.GroupVersionKind) (Resource, error) {
 	}
 	slices.Sort(names)
 	if correct := suggest.Nearest(kind.Kind, names); correct != "" && r.builtIn.OfGroupKind(kind.GroupKind()) == nil {
-		return Resource{}, fmt.Errorf("there is no kind %s in %s; did you mean %q?", kind.Kind, kind.GroupVersion(), correct)
+		return Resource{}, &framework.ManifestError{Field: "kind", Err: fmt.Errorf("there is no kind %s in %s; did you mean %q?", kind.Kind, kind.GroupVersion(), correct)}
 	}
 	return Resource{}, fmt.Errorf("%w (is its CustomResourceDefinition given?)", not)
 }

@@ -70,7 +70,7 @@ func (f *Fences) Effective(request client.Request) error {
 func (f *Fences) waitForAggregated(ctx context.Context, current *fence, interval time.Duration) error {
 	for _, name := range slices.Sorted(maps.Keys(current.servers)) {
 		missing := ""
-		err := client.Poll(ctx, interval, f.limit(), func() (bool, error) {
+		err := client.Poll(ctx, interval, f.Limit, func() (bool, error) {
 			var err error
 			for _, one := range current.servers[name] {
 				_, missing, err = f.send(ctx, current, one.dryRun(current))

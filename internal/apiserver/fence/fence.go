@@ -1,19 +1,20 @@
 package fence
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 
@@ -21,11 +22,9 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
-
-// defaultLimit limits the wait for the sentinels, unless Fences.Limit does.
-const defaultLimit = 30 * time.Second
 
 // refusedLimit limits how long the dry-run request can be refused without an interruption: a policy that was removed is
 // effective for up to a second, and an API server that has just started refuses until it has read the roles.
@@ -38,7 +37,7 @@ type Fences struct {
 	Install *install.Installer
 	// HooksErr returns why webhook calls can no longer arrive, or nil.
 	HooksErr func() error
-	// Limit limits the wait for the sentinels. 0 means 30 s.
+	// Limit limits the wait for the sentinels.
 	Limit time.Duration
 	// Unknown is true if the API server can lack Features, which the first fence then detects.
 	Unknown bool
@@ -56,8 +55,6 @@ type Fences struct {
 	readers map[install.Param]*reader
 	// validated and mutated are the last number of count for which a fence for the kind of policy was effective.
 	validated, mutated int64
-	// unseen are paramKinds of which a parameter was not seen in time.
-	unseen map[schema.GroupVersionKind]bool
 }
 
 // Wait returns when the API server acts on every write of these kinds that was
@@ -105,7 +102,7 @@ func (f *Fences) waitFor(ctx context.Context, current *fence) error {
 	}
 	var missing string
 	var refusals refusals
-	err := client.Poll(ctx, interval, f.limit(), func() (bool, error) {
+	err := client.Poll(ctx, interval, f.Limit, func() (bool, error) {
 		answer, lacks, err := f.send(ctx, current, probe(current.subject, current.scope.ID, map[string]any{"name": current.probe()}))
 		if err != nil {
 			return false, err
@@ -128,8 +125,6 @@ func (f *Fences) waitFor(ctx context.Context, current *fence) error {
 	return f.waitForAggregated(ctx, current, interval)
 }
 
-func (f *Fences) limit() time.Duration { return cmp.Or(f.Limit, defaultLimit) }
-
 // send sends a dry-run request of a fence to each API server, and returns which sentinels left no mark.
 func (f *Fences) send(ctx context.Context, current *fence, request client.HTTPRequest) (answer framework.Result, missing string, err error) {
 	recording := f.Install.Hooks.Record(current.scope.ID)
@@ -150,7 +145,7 @@ func (f *Fences) Check(ctx context.Context) error {
 		return fmt.Errorf("create the namespace of the fences: %w", err)
 	}
 	var refusals refusals
-	return client.Poll(ctx, client.Later, f.limit(), func() (bool, error) {
+	return client.Poll(ctx, client.Later, f.Limit, func() (bool, error) {
 		answer, err := f.Client.Send(ctx, Probe(namespace))
 		if err != nil {
 			return false, err
@@ -282,4 +277,124 @@ func ProbeRules() []any {
 		rules = append(rules, map[string]any{"operations": []any{"CREATE"}, "apiGroups": []any{one.Group}, "apiVersions": []any{one.Version}, "resources": []any{one.Resource}, "scope": "Namespaced"})
 	}
 	return rules
+}
+
+// Kinds are the kinds of object that a fence is for. Namespaces are those whose labels changed: a
+// namespace that is new is read from the API server, but of one that it knows selectors and policies
+// can see old labels.
+type Kinds struct{ MutatingWebhooks, ValidatingWebhooks, ValidatingPolicies, MutatingPolicies, Namespaces bool }
+
+// KindsOf returns the kinds of manifests.
+func KindsOf(manifests []map[string]any) Kinds {
+	var found Kinds
+	for _, manifest := range manifests {
+		kind, err := object.Kind(manifest)
+		if err == nil && kind.Group == "" && kind.Kind == "Namespace" {
+			found.Namespaces = true
+		}
+		if err != nil || kind.Group != install.AdmissionGroup {
+			continue
+		}
+		switch kind.Kind {
+		case install.KindMutatingWebhooks:
+			found.MutatingWebhooks = true
+		case install.KindValidatingWebhooks:
+			found.ValidatingWebhooks = true
+		case install.KindValidatingPolicy, install.KindValidatingBinding:
+			found.ValidatingPolicies = true
+		case install.KindMutatingPolicy, install.KindMutatingBinding:
+			found.MutatingPolicies = true
+		}
+	}
+	return found
+}
+
+// markAnnotation is the mark of the sentinel of mutating policies, with the nonce of the fence. The mark of the sentinel of
+// validating policies is a warning, and that of webhooks their call.
+const markAnnotation = "fence-map"
+
+// sentinelSuffix is the end of the names of the webhooks of sentinels.
+const sentinelSuffix = ".admissiontest-fence"
+
+// sentinels returns the manifests of a fence.
+func (f *fence) sentinels() []map[string]any {
+	var out []map[string]any
+	for _, phase := range f.phases() {
+		webhook := map[string]any{"name": f.webhook(phase), "rules": f.rules(), "timeoutSeconds": int64(5)}
+		if f.label != "" {
+			webhook["namespaceSelector"] = map[string]any{"matchExpressions": []any{map[string]any{"key": f.label, "operator": "Exists"}}}
+		}
+		kind := install.KindValidatingWebhooks
+		if phase == framework.Mutating {
+			kind = install.KindMutatingWebhooks
+		}
+		out = append(out, map[string]any{"apiVersion": install.AdmissionGroup + "/v1", "kind": kind, "metadata": map[string]any{"name": f.nonce}, "webhooks": []any{webhook}})
+	}
+	if f.kinds.ValidatingPolicies {
+		out = append(out, manifest(install.KindValidatingPolicy, f.nonce, map[string]any{
+			"matchConstraints": map[string]any{"resourceRules": f.rules()},
+			"validations":      []any{map[string]any{"expression": "false", "message": f.warning()}},
+		}), manifest(install.KindValidatingBinding, f.nonce, map[string]any{"policyName": f.nonce, "validationActions": []any{"Warn"}}))
+	}
+	if f.kinds.MutatingPolicies {
+		out = append(out, manifest(install.KindMutatingPolicy, f.nonce, map[string]any{
+			"matchConstraints": map[string]any{"resourceRules": f.rules()}, "reinvocationPolicy": "Never", "failurePolicy": "Ignore",
+			"mutations": []any{map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
+				"expression": fmt.Sprintf(`Object{metadata: Object.metadata{annotations: {%q: %q}}}`, markAnnotation, f.nonce),
+			}}},
+		}), manifest(install.KindMutatingBinding, f.nonce, map[string]any{"policyName": f.nonce}))
+	}
+	return out
+}
+
+func manifest(kind, name string, spec map[string]any) map[string]any {
+	return map[string]any{"apiVersion": install.AdmissionGroup + "/v1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}
+}
+
+// phases returns the phases that have a webhook.
+func (f *fence) phases() []framework.Phase {
+	var all []framework.Phase
+	if f.kinds.MutatingWebhooks {
+		all = append(all, framework.Mutating)
+	}
+	if f.kinds.ValidatingWebhooks {
+		all = append(all, framework.Validating)
+	}
+	return all
+}
+
+func (f *fence) webhook(phase framework.Phase) string {
+	return f.nonce + "." + string(phase) + sentinelSuffix
+}
+
+func (f *fence) warning() string { return "fence policy " + f.nonce }
+
+// deniedByPolicy reports whether a ValidatingAdmissionPolicy refused a request. All of them are evaluated before that, so
+// the warnings of the others have arrived.
+func deniedByPolicy(answer framework.Result) bool {
+	return strings.Contains(answer.Status.Message, ": ValidatingAdmissionPolicy '") && strings.Contains(answer.Status.Message, " denied request: ")
+}
+
+// missing returns the sentinels that left no mark on a dry-run request with a response and calls of Hooks, or "".
+func (f *fence) missing(answer framework.Result, calls framework.Trace) string {
+	if !answer.Allowed() && !deniedByPolicy(answer) {
+		return fmt.Sprintf("all: the API server refused the dry-run request: %s", answer.Status.Message)
+	}
+	var missing []string
+	for _, phase := range f.phases() {
+		if !slices.ContainsFunc(calls, func(call framework.Call) bool {
+			name, _, _ := unstructured.NestedString(call.Request(), "object", "metadata", "name")
+			return call.Webhook == f.webhook(phase) && name == f.probe() // not that of another fence
+		}) {
+			missing = append(missing, fmt.Sprintf("fence %s %s", phase, f.nonce))
+		}
+	}
+	if f.kinds.ValidatingPolicies && !slices.ContainsFunc(answer.Warnings, func(warning string) bool { return strings.HasSuffix(warning, f.warning()) }) {
+		missing = append(missing, f.warning())
+	}
+	annotation, _, _ := unstructured.NestedString(answer.Fields(), "metadata", "annotations", markAnnotation)
+	if f.kinds.MutatingPolicies && annotation != f.nonce {
+		missing = append(missing, "fence mutating policy")
+	}
+	return strings.Join(missing, ", ")
 }

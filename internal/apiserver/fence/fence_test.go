@@ -38,7 +38,7 @@ func fences(t *testing.T, run string, config *rest.Config, options hook.Options)
 	installer := &install.Installer{
 		Client: c, Hooks: hooks, Run: run, ClientConfig: install.URLClientConfig, HookAddress: hooks.Address(),
 	}
-	made := &Fences{Client: c, Install: installer, HooksErr: func() error { return nil }}
+	made := &Fences{Client: c, Install: installer, HooksErr: func() error { return nil }, Limit: 30 * time.Second}
 	t.Cleanup(func() {
 		if made.scope != nil {
 			if err := installer.Uninstall(context.WithoutCancel(t.Context()), made.scope); err != nil {

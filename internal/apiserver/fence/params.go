@@ -12,7 +12,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -21,11 +20,10 @@ import (
 
 // The limits of the wait for a parameter. An API server makes a new list of the kinds that it serves every 30
 // seconds (k8s.io/apiserver/pkg/server/options/admission.go). Once it knows the kind, a change of a
-// parameter takes milliseconds. After a kind whose parameters were not seen, others of it are not waited for.
+// parameter takes milliseconds.
 const (
 	kindLimit  = 50 * time.Second
 	paramLimit = 10 * time.Second
-	againLimit = time.Second
 )
 
 // paramsLabel is the label of a probe that a reader answers, a validating one by warnings, and a mutating one by annotations
@@ -168,12 +166,6 @@ func (f *Fences) WaitForParams(ctx context.Context, params []install.Param) erro
 
 // waitForParam waits for the parameters of a kind in one namespace.
 func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
-	f.mu.Lock()
-	limit := paramLimit
-	if f.unseen[p.Kind] {
-		limit = againLimit
-	}
-	f.mu.Unlock()
 	var lacks string
 	var known time.Time
 	err := client.Poll(ctx, client.Later, kindLimit, func() (_ bool, err error) {
@@ -183,20 +175,14 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 			return err == nil, err
 		case known.IsZero() && !strings.Contains(lacks, kindUnknown):
 			known = time.Now()
-		case !known.IsZero() && time.Since(known) > limit:
-			return false, fmt.Errorf("%w after %s", framework.ErrTimeout, limit)
+		case !known.IsZero() && time.Since(known) > paramLimit:
+			return false, fmt.Errorf("%w after %s", framework.ErrTimeout, paramLimit)
 		}
 		return false, nil
 	})
 	if err == nil || lacks == "" || ctx.Err() != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.unseen == nil {
-		f.unseen = map[schema.GroupVersionKind]bool{}
-	}
-	f.unseen[p.Kind] = true
 	return fmt.Errorf("%w: %s: %s", err, lacks, whyUnseen(lacks))
 }
 

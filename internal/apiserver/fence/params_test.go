@@ -88,15 +88,16 @@ func TestUnseen(t *testing.T) {
 		current   []metav1.PartialObjectMetadata
 		want      string
 	}{
-		"none":               {want: ""},
-		"seen":               {warnings: []string{"other", warning + "7"}, current: []metav1.PartialObjectMetadata{one}},
-		"seen later":         {annotated: "10", current: []metav1.PartialObjectMetadata{one}},
-		"not seen":           {warnings: []string{"other"}, current: []metav1.PartialObjectMetadata{one}, want: "a " + policy + " does not see the parameter Limit limit"},
-		"old":                {annotated: "6", current: []metav1.PartialObjectMetadata{one}, want: "a " + policy + " sees an old version of the parameter Limit limit"},
-		"gone":               {warnings: []string{warning + "7"}, want: "a " + policy + " still has a parameter of kind Limit, which does not exist any more"},
-		"refused by another": {refused: fmt.Sprintf(denied, "other", "no params found"), warnings: []string{warning + "7"}, current: []metav1.PartialObjectMetadata{one}},
-		"kind of another":    {refused: fmt.Sprintf(denied, "other", kindUnknown), want: "a " + policy + " cannot read parameters of kind Limit: "},
-		"own kind":           {refused: fmt.Sprintf(denied, install.ReaderPrefix+"1", kindUnknown), want: "a " + policy + " cannot read parameters of kind Limit: failed to configure policy: " + kindUnknown},
+		"none":                {want: ""},
+		"seen":                {warnings: []string{"other", warning + "7"}, current: []metav1.PartialObjectMetadata{one}},
+		"seen later":          {annotated: "10", current: []metav1.PartialObjectMetadata{one}},
+		"not seen":            {warnings: []string{"other"}, current: []metav1.PartialObjectMetadata{one}, want: "a " + policy + " does not see the parameter Limit limit"},
+		"later, not a number": {annotated: "x", current: []metav1.PartialObjectMetadata{one}, want: "a " + policy + " sees an old version of the parameter Limit limit"},
+		"old":                 {annotated: "6", current: []metav1.PartialObjectMetadata{one}, want: "a " + policy + " sees an old version of the parameter Limit limit"},
+		"gone":                {warnings: []string{warning + "7"}, want: "a " + policy + " still has a parameter of kind Limit, which does not exist any more"},
+		"refused by another":  {refused: fmt.Sprintf(denied, "other", "no params found"), warnings: []string{warning + "7"}, current: []metav1.PartialObjectMetadata{one}},
+		"kind of another":     {refused: fmt.Sprintf(denied, "other", kindUnknown), want: "a " + policy + " cannot read parameters of kind Limit: "},
+		"own kind":            {refused: fmt.Sprintf(denied, install.ReaderPrefix+"1", kindUnknown), want: "a " + policy + " cannot read parameters of kind Limit: failed to configure policy: " + kindUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,7 +140,7 @@ func TestParamsOfAStoppedInformer(t *testing.T) {
 	if err := f.Wait(t.Context(), Kinds{ValidatingPolicies: true}); err != nil {
 		t.Fatal(err)
 	}
-	again := &Fences{Client: f.Client, Install: f.Install, HooksErr: f.HooksErr, scope: f.scope}
+	again := &Fences{Client: f.Client, Install: f.Install, HooksErr: f.HooksErr, Limit: f.Limit, scope: f.scope}
 	again.count.Store(100)
 	if err := readers(again); err != nil {
 		t.Fatalf("there is no parameter, and none is seen: %v", err)
@@ -150,25 +151,9 @@ func TestParamsOfAStoppedInformer(t *testing.T) {
 	if _, err := f.Client.Create(t.Context(), client.Object{Resource: p.Resource, Namespace: p.Namespace, Name: "limit"}, template); err != nil {
 		t.Fatal(err)
 	}
-	for _, limit := range []fmt.Stringer{paramLimit, againLimit} {
-		err = readers(again)
-		want := "timed out after " + limit.String() + ": a ValidatingAdmissionPolicy does not see the parameter PodTemplate limit: "
-		if !errors.Is(err, framework.ErrTimeout) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "kubernetes/kubernetes#130887") {
-			t.Errorf("got %v, want %q and the issue", err, want)
-		}
-	}
-}
-
-func TestAtLeast(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		version, wanted string
-		want            bool
-	}{{"9", "10", false}, {"10", "9", true}, {"10", "10", true}, {"x", "x", true}, {"x", "y", false}, {"10", "y", false}, {"", "1", false}} {
-		t.Run(test.version+" after "+test.wanted, func(t *testing.T) {
-			if got := atLeast(test.version, test.wanted); got != test.want {
-				t.Errorf("%q after %q: got %t, want %t", test.version, test.wanted, got, test.want)
-			}
-		})
+	err = readers(again)
+	want := "timed out after " + paramLimit.String() + ": a ValidatingAdmissionPolicy does not see the parameter PodTemplate limit: "
+	if !errors.Is(err, framework.ErrTimeout) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "kubernetes/kubernetes#130887") {
+		t.Errorf("got %v, want %q and the issue", err, want)
 	}
 }

@@ -21,8 +21,6 @@ import (
 
 // The limits of the wait for the webhooks under test.
 const (
-	// answerLimit is the limit of an Endpoint that sets none.
-	answerLimit = 30 * time.Second
 	// answerTimeout limits one attempt.
 	answerTimeout = 5 * time.Second
 	// answerInterval keeps the log of a webhook short.
@@ -35,6 +33,8 @@ type Webhooks struct {
 	Endpoints install.Endpoints
 	// Run is the ID of the run.
 	Run string
+	// Limit limits the wait for each webhook.
+	Limit time.Duration
 	// Progress receives a line for each longer action.
 	Progress func(string)
 
@@ -50,7 +50,7 @@ func (w *Webhooks) Wait(ctx context.Context, manifests []map[string]any) error {
 		for _, item := range list {
 			fields, _ := item.(map[string]any)
 			clientConfig, _ := fields["clientConfig"].(map[string]any)
-			endpoint, known := w.Endpoints.ByAddress[install.AddressOf(clientConfig)]
+			_, known := w.Endpoints.ByAddress[install.AddressOf(clientConfig)]
 			to, service := w.Endpoints.Upstream(clientConfig), install.ServiceOf(clientConfig)
 			if service.Namespace != "" && to == nil && w.Endpoints.URLs && !strings.HasPrefix(service.Namespace, runid.Prefix(w.Run)) {
 				return fmt.Errorf("call the webhook under test: Service %[1]s: an API server on this machine cannot call Services: give the URL of one that runs elsewhere with --endpoint %[1]s=URL", service)
@@ -58,7 +58,7 @@ func (w *Webhooks) Wait(ctx context.Context, manifests []map[string]any) error {
 			if !known || to == nil || !w.first(to.URL) {
 				continue
 			}
-			if err := w.waitFor(ctx, install.AddressOf(clientConfig), to, endpoint.Timeout); err != nil {
+			if err := w.waitFor(ctx, install.AddressOf(clientConfig), to); err != nil {
 				return err
 			}
 		}
@@ -78,20 +78,17 @@ func (w *Webhooks) first(address string) bool {
 	return !asked
 }
 
-func (w *Webhooks) waitFor(ctx context.Context, address string, to *hook.Upstream, limit time.Duration) error {
-	if limit <= 0 {
-		limit = answerLimit
-	}
+func (w *Webhooks) waitFor(ctx context.Context, address string, to *hook.Upstream) error {
 	w.Progress(fmt.Sprintf("waiting for the webhook under test: %s, called at %s", address, to.URL))
 	var last error
-	err := client.Poll(ctx, answerInterval, limit, func() (bool, error) {
+	err := client.Poll(ctx, answerInterval, w.Limit, func() (bool, error) {
 		last = handshake(ctx, to)
 		return last == nil, nil
 	})
 	if errors.Is(err, framework.ErrTimeout) {
 		// This error is not an ErrTimeout: the webhook is to blame, not the API server.
 		return fmt.Errorf("wait for the webhook under test: %s, called at %s, does not answer within %s: %v; start it before the run, at the address that --endpoint gives, "+
-			"with a certificate that is valid for the host that is called and signed by the caBundle or by --endpoint-ca %s=FILE; a PROGRAM can use the one in {cert-dir}", address, to.URL, limit, last, address)
+			"with a certificate that is valid for the host that is called and signed by the caBundle or by --endpoint-ca %s=FILE; a PROGRAM can use the one in {cert-dir}", address, to.URL, w.Limit, last, address)
 	}
 	return err
 }

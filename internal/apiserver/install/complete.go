@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -90,7 +89,7 @@ func lostFields(manifest, stored map[string]any) *lost {
 }
 
 // lostField returns the first field of given that stored lacks or has with another value. Fields
-// without a value can be absent, lists can be longer and in another order, and numbers, quantities and times can be written
+// without a value can be absent, lists can be longer and in another order, and numbers and quantities can be written
 // in another way.
 func lostField(path string, given, stored any) *lost {
 	switch given := given.(type) {
@@ -134,18 +133,7 @@ func lostField(path string, given, stored any) *lost {
 // sameValue reports whether two values mean the same.
 func sameValue(a, b any) bool {
 	left, right := fmt.Sprint(a), fmt.Sprint(b)
-	if left == right {
-		return true
-	}
-	if x, err := resource.ParseQuantity(left); err == nil {
-		y, err := resource.ParseQuantity(right)
-		return err == nil && x.Cmp(y) == 0
-	}
-	if x, err := time.Parse(time.RFC3339, left); err == nil {
-		y, err := time.Parse(time.RFC3339, right)
-		return err == nil && x.Truncate(time.Second).Equal(y.Truncate(time.Second))
-	}
-	x, err := time.ParseDuration(left)
-	y, other := time.ParseDuration(right)
-	return err == nil && other == nil && x == y
+	x, err := resource.ParseQuantity(left)
+	y, other := resource.ParseQuantity(right)
+	return left == right || err == nil && other == nil && x.Cmp(y) == 0
 }

@@ -1,11 +1,16 @@
 package install
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -19,8 +24,6 @@ import (
 type Confinement struct {
 	// ID is the ID of the scenario.
 	ID string
-	// Namespaces are namespaces of other clients that the operator allows.
-	Namespaces []string
 }
 
 // disposable is the advice for what only a server without other clients can have.
@@ -33,7 +36,7 @@ func (p Confinement) Check(resource client.Resource, request framework.Request) 
 	switch {
 	case path || strings.Contains(request.HTTP.ProxyPath, ".."):
 		why = "a name changes the URL path of the request: remove \"..\", and \"/\" from names"
-	case resource.Namespaced && (runid.Has(request.Namespace, p.ID) || request.Namespace != "" && slices.Contains(p.Namespaces, request.Namespace)):
+	case resource.Namespaced && runid.Has(request.Namespace, p.ID):
 		return nil
 	case resource.Namespaced && request.Namespace == "":
 		why = "the request is for all namespaces: set the namespace $(namespace)"
@@ -76,4 +79,91 @@ func (p Confinement) CheckInstalled(resource client.Resource, manifest map[strin
 		why = "if the run is killed, the conversion webhook of the CustomResourceDefinition no longer answers, and the garbage collection of the cluster waits for it"
 	}
 	return fmt.Errorf("install %s %s: %w: %s: %s", resource.Resource, name, framework.ErrForeign, why, disposable)
+}
+
+// superusers is the group that may do everything.
+const superusers = "system:masters"
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// grantee is a user who gets rights in a namespace, or for cluster-scoped objects if that is empty.
+type grantee struct{ user, namespace string }
+
+// Grant gives the user of each request the right to send it, by a role in the namespace of the request, or
+// by a ClusterRole for a kind that does not live in namespaces. The role allows everything with objects
+// of the kind. A kind that the API server does not serve is left out. A second call for the scope replaces the roles of the first.
+func (i *Installer) Grant(ctx context.Context, scope *Scope, requests []framework.Request) error {
+	var order []grantee
+	rules := map[grantee][]any{}
+	for _, request := range requests {
+		res, err := i.Client.Resources.Of(request.Kind)
+		if err != nil || !NeedsGrant(request) {
+			continue
+		}
+		to := grantee{user: request.User.Name}
+		if res.Namespaced {
+			to.namespace = request.Namespace
+		}
+		if rules[to] == nil {
+			order = append(order, to)
+		}
+		for _, rule := range RulesFor(i.Client.Resources, res, request) {
+			if !slices.ContainsFunc(rules[to], func(known any) bool { return reflect.DeepEqual(known, rule) }) {
+				rules[to] = append(rules[to], rule)
+			}
+		}
+	}
+	for n, to := range order {
+		if err := i.grant(ctx, scope, fmt.Sprintf("%s-user-%d", scope.ID, n+1), to, rules[to]); err != nil {
+			return fmt.Errorf("give user %q the right to send requests: %w", to.user, err)
+		}
+	}
+	return nil
+}
+
+// grant installs a role and its binding.
+func (i *Installer) grant(ctx context.Context, scope *Scope, name string, to grantee, rules []any) error {
+	kind, metadata := "ClusterRole", map[string]any{"name": name}
+	if to.namespace != "" {
+		kind, metadata["namespace"] = "Role", to.namespace
+	}
+	return errors.Join(
+		i.Install(ctx, scope, map[string]any{"apiVersion": rbacGroup + "/v1", "kind": kind, "metadata": metadata, "rules": rules}, nil),
+		i.Install(ctx, scope, map[string]any{
+			"apiVersion": rbacGroup + "/v1", "kind": kind + "Binding", "metadata": metadata, "roleRef": map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": name},
+			"subjects": []any{map[string]any{"apiGroup": rbacGroup, "kind": "User", "name": to.user}},
+		}, nil))
+}
+
+// NeedsGrant reports whether the user of a request may need a role to send it.
+func NeedsGrant(request framework.Request) bool {
+	return request.User != nil && !slices.Contains(request.User.Groups, superusers)
+}
+
+// RulesFor returns the rules of a role for a request, with the rights that the API server requires besides
+// that to the request itself: a rule for "*" includes escalate, but not bind for the role of a binding, not
+// the signer of a certificate, and not the parameters of a policy.
+func RulesFor(resources *client.Resources, res client.Resource, request framework.Request) []map[string]any {
+	rule := func(group, verb string, resources ...any) map[string]any {
+		return map[string]any{"apiGroups": []any{group}, "resources": resources, "verbs": []any{verb}}
+	}
+	rules := []map[string]any{rule(res.Group, "*", res.Resource)}
+	if request.Subresource != "" {
+		rules[0] = rule(res.Group, "*", res.Resource, res.Resource+"/"+request.Subresource)
+	}
+	switch res.GroupResource() {
+	case schema.GroupResource{Group: rbacGroup, Resource: "rolebindings"}, schema.GroupResource{Group: rbacGroup, Resource: "clusterrolebindings"}:
+		rules = append(rules, rule(rbacGroup, "bind", "roles", "clusterroles"))
+	case schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}:
+		rules = append(rules, rule("certificates.k8s.io", "approve", "signers"), rule("certificates.k8s.io", "sign", "signers"))
+	case schema.GroupResource{Group: AdmissionGroup, Resource: "validatingadmissionpolicies"}, schema.GroupResource{Group: AdmissionGroup, Resource: "mutatingadmissionpolicies"}:
+		policy, _ := request.Object.(runtime.Unstructured)
+		if policy == nil {
+			break
+		}
+		if param, err := resources.Of(paramKind(policy.UnstructuredContent())); err == nil {
+			rules = append(rules, rule(param.Group, "get", param.Resource))
+		}
+	}
+	return rules
 }

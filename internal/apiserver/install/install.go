@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -44,9 +46,6 @@ type Installer struct {
 	// DefaultAccounts is true if the ServiceAccount default of a namespace is created with it. On a
 	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
 	DefaultAccounts bool
-
-	// Foreign are namespaces of other clients that the operator allows.
-	Foreign []string
 
 	// Shared is true if the API server can have other clients, from which configurations and policies must be kept.
 	Shared bool
@@ -102,9 +101,10 @@ func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Con
 	i.mu.Lock()
 	i.scopes = append(i.scopes, scope)
 	i.mu.Unlock()
-	if _, err := i.Client.Create(ctx, client.Namespace(id), i.ownNamespace(id, map[string]any{
+	_, err := i.Client.Create(ctx, client.Namespace(id), i.ownNamespace(id, map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": id},
-	})); err != nil {
+	}))
+	if err != nil && !apierrors.IsAlreadyExists(err) { // no one else can know its name: the response was lost
 		return nil, err
 	}
 	return scope, nil
@@ -235,7 +235,7 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 		if o.Namespace, _, _ = unstructured.NestedString(manifest, "metadata", "namespace"); o.Namespace == "" {
 			o.Namespace = scope.ID
 		}
-		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) && !slices.Contains(i.Foreign, o.Namespace) {
+		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) {
 			return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: use $(namespace) or one of spec.namespaces", res.Resource, o.Name, framework.ErrForeign, o.Namespace)
 		}
 	case res.Resource == "customresourcedefinitions":
@@ -302,7 +302,7 @@ func (i *Installer) createNoted(ctx context.Context, scope *Scope, o client.Obje
 // create is not replaced. A webhook configuration that is replaced is changed once more. If the response to the creation
 // was lost, the object is replaced by itself.
 func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created *unstructured.Unstructured, err error) {
-	created, err = i.Client.CreateNew(ctx, o, manifest)
+	created, err = i.Client.Create(ctx, o, manifest)
 	if err == nil {
 		return created, i.complete(ctx, o, manifest, created)
 	}
@@ -420,4 +420,71 @@ func (i *Installer) UninstallAll(ctx context.Context) error {
 		g.Go(func() error { return errors.Join(i.Uninstall(ctx, scope), i.RemoveStored(ctx, scope)) })
 	}
 	return g.Wait()
+}
+
+// ErrDiffers marks an object of the cluster that another client created and that differs from the one
+// to install.
+var ErrDiffers = errors.New("the cluster has another CustomResourceDefinition of this name")
+
+// installDefinition installs a CustomResourceDefinition, and waits until it is served. One that the API server has already
+// is used if it is the same, or of a scenario that runs at the same time: see lanes of package engine.
+func (i *Installer) installDefinition(ctx context.Context, scope *Scope, o client.Object, manifest map[string]any) error {
+	i.definitions.Lock()
+	used, err := i.useExisting(ctx, scope, o, manifest)
+	if err == nil && !used {
+		err = i.createDefinition(ctx, scope, o, manifest)
+	}
+	i.definitions.Unlock()
+	if err != nil {
+		return err
+	}
+	return i.waitUntilServed(ctx, manifest)
+}
+
+func (i *Installer) createDefinition(ctx context.Context, scope *Scope, o client.Object, manifest map[string]any) error {
+	if i.NewCRD != nil {
+		if err := i.NewCRD(scope.ID, manifest); err != nil {
+			return err
+		}
+	}
+	connected, err := i.connectConversion(manifest, scope.Conversion)
+	if err != nil {
+		return err
+	}
+	return i.createNoted(ctx, scope, o, connected)
+}
+
+// useExisting reports whether the API server has a CustomResourceDefinition already that the run uses unchanged. One
+// that this run did not create is not removed. The error is an ErrDiffers if its spec differs from the manifest, apart
+// from defaults of the API server and the caBundle of the conversion webhook.
+func (i *Installer) useExisting(ctx context.Context, scope *Scope, o client.Object, manifest map[string]any) (bool, error) {
+	current, err := i.Client.Get(ctx, o)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	run := RunOf(current)
+	switch {
+	case run == i.Run:
+		return !scope.Open, nil // of a scenario that runs alone it is replaced
+	case run != "":
+		return false, fmt.Errorf("install %s: %w: run %s created it and will remove it: wait for its end, or remove it with `admissiontest cleanup --run %s`", o, ErrDiffers, run, run)
+	case current.GetDeletionTimestamp() != nil:
+		return false, fmt.Errorf("install %s: %w, which is being deleted: wait until it is gone", o, ErrDiffers)
+	}
+	wanted := maps.Clone(current.Object)
+	wanted["apiVersion"], wanted["spec"] = manifest["apiVersion"], manifest["spec"]
+	updated, err := i.Client.TryUpdate(ctx, o, wanted) // the API server sets defaults
+	if err != nil {
+		return false, fmt.Errorf("compare %s with the one of the cluster: %w", o, err)
+	}
+	for _, one := range []*unstructured.Unstructured{current, updated} {
+		unstructured.RemoveNestedField(one.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle") // a controller can inject it
+	}
+	if !reflect.DeepEqual(current.Object["spec"], updated.Object["spec"]) {
+		return false, fmt.Errorf("install %s: %w, which differs: update it, or remove it to install yours for the run; `kubectl diff` shows the difference", o, ErrDiffers)
+	}
+	return true, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,14 +44,6 @@ func (c Composer) Steps(s scenario.Scenario) []framework.Request {
 // unknown is the Composer.Namespaced of an API server that is not started yet: it leaves the
 // namespace empty.
 func unknown(schema.GroupVersionKind) (bool, error) { return false, nil }
-
-// NeedsMetrics reports whether the metrics of the API server must be read to know whether
-// it can run the scenario, or for one of its steps.
-func NeedsMetrics(s scenario.Scenario) bool {
-	plugins := slices.ContainsFunc(s.Spec.Needs, func(need string) bool { return strings.HasPrefix(need, framework.PluginPrefix) })
-	reads := slices.ContainsFunc(s.Spec.When, func(step scenario.Step) bool { return step.Metrics != nil })
-	return s.Spec.FeatureGate != "" || plugins || reads
-}
 
 // requests returns the requests of one step.
 func (c Composer) requests(step scenario.Step) []framework.Request {

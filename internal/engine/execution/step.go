@@ -71,6 +71,10 @@ func (c *Case) act(ctx context.Context) *Failure {
 			continue
 		}
 		failure.Err = c.foreign(ctx, failure.Err)
+		if misspelt := (*framework.ManifestError)(nil); errors.As(failure.Err, &misspelt) && !expect.IsMistake(failure.Err) {
+			problem := c.Scenario.ErrorAt(fmt.Sprintf("when[%d]", i), "", misspelt.Err.Error(), "")
+			failure.Err = &expect.MistakeError{Problems: []*scenario.Error{problem}, Cause: failure.Err}
+		}
 		failure.Number, failure.control = i+1, step.Control
 		if i < len(c.Scenario.Lines) {
 			failure.Line = c.Scenario.Lines[i]

@@ -14,7 +14,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -108,7 +107,7 @@ type Provider struct {
 }
 
 // Check returns nil.
-func (*Provider) Check(context.Context, []scenario.Scenario) error { return nil }
+func (*Provider) Check(context.Context) error { return nil }
 
 // Version returns "".
 func (*Provider) Version(context.Context) (string, error) { return "", nil }

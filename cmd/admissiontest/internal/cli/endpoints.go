@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +18,6 @@ import (
 // endpointFlags say where webhooks under test are called.
 type endpointFlags struct {
 	urls, authorities []string
-	// timeout is how long to wait for the first answer of each webhook under test. 0 means the default of framework.Endpoint.
-	timeout time.Duration
 	// defaultURL is the URL for Services without --endpoint. Empty means that there is none.
 	defaultURL string
 	// defaultCA has the certificates, in PEM, for loopback addresses without --endpoint-ca. If it is not
@@ -74,8 +71,7 @@ func (f *endpointFlags) parse(selected []scenario.Scenario, manifests []map[stri
 		if len(one.CABundle) == 0 && isLoopback(cmp.Or(one.URL, "https://"+name)) {
 			one.CABundle = f.defaultCA
 		}
-		one.Timeout = f.timeout
-		if one.URL != "" || one.Timeout != 0 && strings.Contains(name, "/") || one.CABundle != nil {
+		if one.URL != "" || one.CABundle != nil {
 			endpoints[name] = one
 		}
 	}

@@ -192,7 +192,7 @@ func (d *draft) write(webhooks bool) error {
 	if count == 0 {
 		return withCode(exitNothing, fmt.Errorf("init: found no request:\n%s", strings.Join(d.missing, "\n")))
 	}
-	args := append([]string{"admissiontest", "run", d.flags.to}, argsOf(d.flags.run.set, "k8s-version", "endpoint", "endpoint-ca", "endpoint-timeout")...)
+	args := append([]string{"admissiontest", "run", d.flags.to}, argsOf(d.flags.run.set, "k8s-version", "endpoint", "endpoint-ca")...)
 	for _, path := range d.install {
 		args = append(args, "--install", path)
 	}

@@ -162,7 +162,7 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.StringVar(&f.knownFailing, "known-failing", "", "YAML file with a line NAME: REASON for each scenario that is known to fail; if one of them passes, the run fails")
 	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(implementationKeys(), ", "))
 	set.IntVar(&f.run.Parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time; 1 runs each without the webhooks and policies of others")
-	set.DurationVar(&f.run.Patience, "patience", engine.DefaultPatience, "how long to wait for asynchronous work of the API server: until it uses what was installed, and in a step; if given, also for the first answer of each webhook under test (default there: 30s)")
+	set.DurationVar(&f.run.Patience, "patience", engine.DefaultPatience, "how long to wait for asynchronous work of the API server: until it uses what was installed, for the first answer of each webhook under test, and in a step")
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	f.configMap.add(command)
 	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
@@ -231,9 +231,6 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (err er
 	}
 	if f.mutants > 0 && !slices.ContainsFunc(selected, scenario.Scenario.IsPolicyTest) {
 		return usagef("--mutants is about the policies of PolicyTests, and none is selected")
-	}
-	if f.run.Patience != engine.DefaultPatience {
-		f.endpoints.timeout = f.run.Patience
 	}
 	if f.run.Endpoints, err = f.program.endpoints(&f.endpoints, selected, f.run.Install.Objects()); err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -38,7 +37,7 @@ type fake struct {
 	dead    bool
 }
 
-func (*fake) Check(context.Context, []scenario.Scenario) error { return nil }
+func (*fake) Check(context.Context) error { return nil }
 func (*fake) Version(context.Context) (string, error)          { return "", nil }
 
 func (f *fake) Start(context.Context, target.StartOptions) (target.Target, error) {

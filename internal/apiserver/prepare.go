@@ -10,13 +10,84 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
+
+// Foreign returns the webhook configurations, policies and bindings on the API server that no run of
+// admissiontest installed. It leaves out a kind that the user may not list.
+func (t *Target) Foreign(ctx context.Context) ([]map[string]any, error) {
+	var all []map[string]any
+	for _, kind := range install.AdmissionKinds() {
+		res, err := t.client.Resources.Of(schema.GroupVersionKind{Group: install.AdmissionGroup, Version: "v1", Kind: kind})
+		if err != nil {
+			continue // the API server does not serve it
+		}
+		list, err := t.client.ListObjects(ctx, res, metav1.ListOptions{LabelSelector: "!" + RunLabel})
+		if apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range list.Items {
+			_, labelled := item.GetLabels()[RunLabel] // an API server can ignore selectors
+			if labelled || runid.Has(item.GetName(), runid.Prefix(t.RunID())) {
+				continue // a run installed it, or a request of a scenario created it
+			}
+			item.SetAPIVersion(install.AdmissionGroup + "/v1")
+			item.SetKind(kind)
+			all = append(all, item.Object)
+		}
+	}
+	return all, nil
+}
+
+// Prepare creates what the run needs on an API server with other clients before the first Sandbox, and sends
+// the dry-run request of the fence. Then it probes what the API server lacks. The error says why the API server refuses one of these, as it then would
+// for every Sandbox: it is an apierrors.APIStatus if a webhook or policy of another client refuses.
+func (t *Target) Prepare(ctx context.Context) error {
+	if err := t.noOtherRun(ctx); err != nil {
+		return err
+	}
+	if t.sign != nil {
+		if err := t.sign.open(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.fences.Check(ctx); err != nil {
+		return err
+	}
+	if err := t.needDryRun(ctx); err != nil {
+		return err
+	}
+	return t.probe(ctx)
+}
+
+// noOtherRun returns an error if another run is alive on an API server without other clients: configurations of
+// scenarios that run alone would decide about its requests.
+func (t *Target) noOtherRun(ctx context.Context) error {
+	if !t.options.Disposable || t.sign == nil {
+		return nil
+	}
+	found, err := runs(ctx, t.client)
+	for id, run := range found {
+		if id != t.options.Run && run.alive() {
+			return fmt.Errorf("run %s is active on this API server, which one run uses at a time: wait for its end", run)
+		}
+	}
+	return err
+}
 
 // probed is the user that the probe of impersonation acts as.
 const probed = "admissiontest:probe"
@@ -124,4 +195,37 @@ func (t *Target) probeImpersonation(ctx context.Context) (string, error) {
 		return fmt.Sprintf("a request as user %s was carried out as %s", probed, name), nil
 	}
 	return "", nil
+}
+
+// Plugins returns the names of the enabled admission plugins, sorted: those that the API
+// server reports as called in its metrics, after a create and an update that are dry runs
+// and change nothing. Each plugin of Kubernetes handles one of these operations. The list
+// is incomplete if there is an error too: a plugin that is not in it can be enabled.
+func (t *Target) Plugins(ctx context.Context) ([]string, error) {
+	const namespace = "default"
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"generateName": "admissiontest-", "namespace": namespace},
+	}}
+	of := (&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}).GroupVersionKind()
+	refused := ""
+	for _, request := range []framework.Request{
+		{Verb: framework.VerbCreate, Kind: object.GroupVersionKind(), Namespace: namespace, Object: object, DryRun: true},
+		{Verb: framework.VerbPatch, Kind: of, Name: namespace, DryRun: true, HTTP: framework.HTTP{Patch: []byte("{}"), PatchType: types.MergePatchType}},
+	} {
+		result, err := t.Do(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("find the admission plugins: %w", err)
+		}
+		if !result.Allowed() {
+			refused = fmt.Sprintf("%s was refused with %d %s", request, result.Status.Code, result.Status.Message)
+		}
+	}
+	found, err := t.client.CalledPlugins(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find the admission plugins: %w", err)
+	}
+	if refused != "" {
+		return found, fmt.Errorf("find the admission plugins: a dry-run request did not reach all of them: %s", refused)
+	}
+	return found, nil
 }
