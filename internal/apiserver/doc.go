@@ -7,8 +7,8 @@
 //
 // Package envtest starts an API server, package kind a cluster, and package binaries
 // finds or builds the binaries. The rooms below have one job each: client (talking to the API
-// server), install (installing and narrowing, and refusing what could affect other clients), fence (waiting until the
-// API server acts) and rights. This package itself also removes what runs created: removal.go and sign.go.
+// server), install (installing and narrowing, and refusing what could affect other clients) and fence (waiting until the
+// API server acts). This package itself also removes what runs created: removal.go.
 //
 // # Promise
 //
@@ -22,9 +22,6 @@
 //
 // # Not promised
 //
-// A cluster can have several API servers at one address. WaitUntilEffective waits for the
-// one that responds and for those that the EndpointSlices of the Service kubernetes name
-// and that can be reached from here. For each other one, Progress gets a warning, and several
-// requests in a row on new connections must find the same: a load balancer can have sent all of them to
-// the others.
+// A cluster can have several API servers at one address. Then several requests in a row on new connections must find what
+// was installed effective: a load balancer can have sent all of them to the same one.
 package apiserver

@@ -124,5 +124,5 @@ func RequireRights(ctx context.Context, config *rest.Config, needed []Right) err
 		texts[i] = right.String()
 	}
 	return fmt.Errorf("user %s: %w: %s; nothing was created; \"admissiontest rbac\" prints the roles that a run needs",
-		cmp.Or(c.UserName(ctx), "of the kubeconfig"), ErrRightsMissing, strings.Join(texts, ", "))
+		cmp.Or(c.User(ctx).Name, "of the kubeconfig"), ErrRightsMissing, strings.Join(texts, ", "))
 }

@@ -206,7 +206,7 @@ func (t *Target) confined(id string, request client.Request) error {
 	if t.options.Disposable {
 		return nil
 	}
-	return t.policy(id).Check(request.Resource, request.Request)
+	return install.Confine(id, request.Resource, request.Request)
 }
 
 // confinedManifest is Confined for an object to install.
@@ -219,9 +219,5 @@ func (t *Target) confinedManifest(id string, manifest map[string]any) error {
 	if err != nil {
 		return nil //nolint:nilerr // Install refuses it
 	}
-	return t.policy(id).CheckInstalled(resource, manifest)
-}
-
-func (t *Target) policy(id string) install.Confinement {
-	return install.Confinement{ID: id}
+	return install.ConfineInstalled(id, resource, manifest)
 }

@@ -213,7 +213,6 @@ func TestNewErrors(t *testing.T) {
 	for want, options := range map[string]Options{
 		"the rest.Config is nil":          {},
 		"no response from the API server": {Config: &rest.Config{Host: "https://127.0.0.1:1"}},
-		"use endpoint of a/b":             {Config: testserver.Config(t), Endpoints: map[string]framework.Endpoint{"a/b": {URL: "http://h"}}},
 		"check the credentials":           {Config: &rest.Config{Host: testserver.Config(t).Host, TLSClientConfig: rest.TLSClientConfig{CAData: testserver.Config(t).CAData}, BearerToken: "wrong"}},
 		"":                                {Config: &rest.Config{Host: "::"}},
 	} {

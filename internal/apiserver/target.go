@@ -126,9 +126,6 @@ func NewRunID() string { return runid.New() }
 func New(ctx context.Context, options Options) (*Target, error) {
 	options = options.withDefaults()
 	endpoints := install.Endpoints{ByAddress: options.Endpoints, URLs: options.Credentials}
-	if err := endpoints.Validate(); err != nil {
-		return nil, err
-	}
 	c, err := client.New(options.Config)
 	if err != nil {
 		return nil, err
@@ -235,7 +232,7 @@ func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
 	}
 	info.ServedKinds = t.client.Resources.Kinds()
 	info.FeatureGates = t.client.FeatureGates(ctx)
-	info.User = t.client.UserName(ctx)
+	info.User = t.client.User(ctx).Name
 	return info, nil
 }
 
@@ -342,7 +339,7 @@ func (t *Target) answers(ctx context.Context) error {
 	return err
 }
 
-// AfterClose makes Close call a function at its end, after those of earlier calls.
+// AfterClose makes Close call a function at its end. Functions are called in the order of the calls of AfterClose.
 func (t *Target) AfterClose(end func(context.Context) error) { t.closers = append(t.closers, end) }
 
 // Close ends the Target. Unless the API server is disposable, it removes everything

@@ -61,7 +61,7 @@ func TestObjectsWithoutServer(t *testing.T) {
 			}
 		})
 	}
-	if c.UserName(t.Context()) != "" || c.FeatureGates(t.Context()) != nil {
+	if c.User(t.Context()).Name != "" || c.FeatureGates(t.Context()) != nil {
 		t.Error("user or feature gates of a server that does not respond")
 	}
 }

@@ -99,10 +99,6 @@ func (c *Client) Alive(ctx context.Context) error {
 	return err
 }
 
-// UserName returns the name of the user of this client, or "" if the API server does
-// not return it.
-func (c *Client) UserName(ctx context.Context) string { return c.User(ctx).Name }
-
 // User returns the user of this client. It has no name if the API server does not return it.
 func (c *Client) User(ctx context.Context) framework.User {
 	reviews, err := authenticationclient.NewForConfigAndClient(c.config, c.http)

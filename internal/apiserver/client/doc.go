@@ -6,6 +6,5 @@
 //     dynamic and metadata clients. A refusal is an error, and client-go repeats a
 //     request that the server asks to repeat (429, 503 with Retry-After).
 //
-// It also knows which kinds the server serves ([Resources]) and what the server says
-// about itself ([Client.Describe]).
+// It also knows which kinds the server serves ([Resources]).
 package client

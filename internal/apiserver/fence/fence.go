@@ -2,9 +2,13 @@ package fence
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -397,4 +401,224 @@ func (f *fence) missing(answer framework.Result, calls framework.Trace) string {
 		missing = append(missing, "fence mutating policy")
 	}
 	return strings.Join(missing, ", ")
+}
+
+// maxCreations limits how many different creations are tried on an aggregated API server: it can refuse some.
+const maxCreations = 8
+
+// aggregated is an aggregated API server, which has caches of its own.
+type aggregated struct {
+	// creations are dry runs of creations, without the name. One that the API server allows shows which
+	// sentinels are effective there.
+	creations []creation
+	// err is why it is not known what is effective there, or nil.
+	err error
+}
+
+type creation struct {
+	resource client.Resource
+	object   map[string]any
+}
+
+// Note notes the API server that a request of a scenario is for. If that is an aggregated one, Wait
+// also waits for it from then on.
+func (f *Fences) Note(request client.Request) {
+	server := f.Client.Resources.Aggregated(request.Resource.GroupVersion())
+	if server == "" || request.Subresource != "" || f.Install.Shared && !request.Resource.Namespaced {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.servers == nil {
+		f.servers = map[string]*aggregated{}
+	}
+	if f.servers[server] == nil {
+		f.servers[server] = &aggregated{}
+	}
+	known := f.servers[server]
+	switch {
+	case len(known.creations) >= maxCreations:
+	case request.Verb == framework.VerbCreate && request.Object != nil:
+		known.creations = slices.Insert(known.creations, 0, creation{request.Resource, (framework.Result{Object: request.Object}).Fields()})
+	case len(known.creations) == 0:
+		known.creations = []creation{{request.Resource, map[string]any{"apiVersion": request.Kind.GroupVersion().String(), "kind": request.Kind.Kind}}}
+	}
+}
+
+// Effective returns an error if it is not known whether what was installed is effective for a request, because
+// Wait has waited in vain for the aggregated API server that serves the resource.
+func (f *Fences) Effective(request client.Request) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known := f.servers[f.Client.Resources.Aggregated(request.Resource.GroupVersion())]; known != nil {
+		return known.err
+	}
+	return nil
+}
+
+// waitForAggregated waits for the aggregated API servers that are noted. If one does not use the sentinels in
+// time, requests to it fail from then on, and others do not.
+func (f *Fences) waitForAggregated(ctx context.Context, current *fence, interval time.Duration) error {
+	for _, name := range slices.Sorted(maps.Keys(current.servers)) {
+		missing := ""
+		err := client.Poll(ctx, interval, f.Limit, func() (bool, error) {
+			var err error
+			for _, one := range current.servers[name] {
+				_, missing, err = f.send(ctx, current, one.dryRun(current))
+				if err != nil || missing == "" {
+					break
+				}
+			}
+			return missing == "", errors.Join(err, f.HooksErr())
+		})
+		if ctx.Err() != nil || f.HooksErr() != nil {
+			return errors.Join(err, f.HooksErr())
+		}
+		if err != nil {
+			f.mu.Lock()
+			f.servers[name].err = fmt.Errorf("wait until the aggregated API server %s uses the installed configurations: %w: not effective yet: %s; it may lack a right to read them (see `admissiontest rbac --aggregated`)", name, err, missing)
+			f.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// aggregatedServers returns the creations on the aggregated API servers to wait for.
+func (f *Fences) aggregatedServers() map[string][]creation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := map[string][]creation{}
+	for name, known := range f.servers {
+		if known.err == nil {
+			found[name] = slices.Clone(known.creations)
+		}
+	}
+	return found
+}
+
+// dryRun returns the request.
+func (c creation) dryRun(of *fence) client.HTTPRequest {
+	object, namespace := maps.Clone(c.object), ""
+	object["metadata"] = map[string]any{"name": of.probe()}
+	if c.resource.Namespaced {
+		namespace = of.scope.ID
+	}
+	return dryRun(c.resource.GroupVersionResource, namespace, object)
+}
+
+// rules returns the rules of the sentinels, which match all dry runs.
+func (f *fence) rules() []any {
+	all := ProbeRules()
+	for _, name := range slices.Sorted(maps.Keys(f.servers)) {
+		for _, one := range f.servers[name] {
+			all = append(all, map[string]any{
+				"operations": []any{"CREATE"}, "apiGroups": []any{one.resource.Group}, "apiVersions": []any{one.resource.Version}, "resources": []any{one.resource.Resource},
+			})
+		}
+	}
+	return all
+}
+
+// The limits of the wait for the webhooks under test.
+const (
+	// answerTimeout limits one attempt.
+	answerTimeout = 5 * time.Second
+	// answerInterval keeps the log of a webhook short.
+	answerInterval = 100 * time.Millisecond
+)
+
+// Webhooks waits for the webhooks under test that Hooks call: see install.Endpoints. One that the API server calls by its
+// Service is not waited for. The exported fields are required.
+type Webhooks struct {
+	Endpoints install.Endpoints
+	// Run is the ID of the run.
+	Run string
+	// Limit limits the wait for each webhook.
+	Limit time.Duration
+	// Progress receives a line for each longer action.
+	Progress func(string)
+
+	mu       sync.Mutex
+	answered map[string]bool // by URL
+}
+
+// Wait returns when each webhook under test in the configurations has accepted a connection, with a certificate that
+// Hooks trust. Each URL is asked once in a run. The error says which webhook does not answer, and why.
+func (w *Webhooks) Wait(ctx context.Context, manifests []map[string]any) error {
+	for _, manifest := range manifests {
+		list, _ := manifest["webhooks"].([]any)
+		for _, item := range list {
+			fields, _ := item.(map[string]any)
+			clientConfig, _ := fields["clientConfig"].(map[string]any)
+			_, known := w.Endpoints.ByAddress[install.AddressOf(clientConfig)]
+			to, service := w.Endpoints.Upstream(clientConfig), install.ServiceOf(clientConfig)
+			if service.Namespace != "" && to == nil && w.Endpoints.URLs && !strings.HasPrefix(service.Namespace, runid.Prefix(w.Run)) {
+				return fmt.Errorf("call the webhook under test: Service %[1]s: an API server on this machine cannot call Services: give the URL of one that runs elsewhere with --endpoint %[1]s=URL", service)
+			}
+			if !known || to == nil || !w.first(to.URL) {
+				continue
+			}
+			if err := w.waitFor(ctx, install.AddressOf(clientConfig), to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// first reports whether a URL was not asked yet.
+func (w *Webhooks) first(address string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.answered == nil {
+		w.answered = map[string]bool{}
+	}
+	asked := w.answered[address]
+	w.answered[address] = true
+	return !asked
+}
+
+func (w *Webhooks) waitFor(ctx context.Context, address string, to *hook.Upstream) error {
+	w.Progress(fmt.Sprintf("waiting for the webhook under test: %s, called at %s", address, to.URL))
+	var last error
+	err := client.Poll(ctx, answerInterval, w.Limit, func() (bool, error) {
+		last = handshake(ctx, to)
+		return last == nil, nil
+	})
+	if errors.Is(err, framework.ErrTimeout) {
+		// This error is not an ErrTimeout: the webhook is to blame, not the API server.
+		return fmt.Errorf("wait for the webhook under test: %s, called at %s, does not answer within %s: %v; start it before the run, at the address that --endpoint gives, "+
+			"with a certificate that is valid for the host that is called and signed by the caBundle or by --endpoint-ca %s=FILE; a PROGRAM can use the one in {cert-dir}", address, to.URL, w.Limit, last, address)
+	}
+	return err
+}
+
+// handshake connects to a webhook. Its certificate must be valid for the host of the URL or for its Service.
+func handshake(ctx context.Context, to *hook.Upstream) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	address, err := url.Parse(to.URL)
+	if err != nil {
+		return err
+	}
+	var roots *x509.CertPool // nil means the CAs of this machine
+	if len(to.CABundle) > 0 {
+		roots = x509.NewCertPool()
+		roots.AppendCertsFromPEM(to.CABundle)
+	}
+	port := address.Port()
+	if port == "" {
+		port = fmt.Sprint(install.DefaultPort)
+	}
+	for _, name := range []string{address.Hostname(), to.ServiceName} {
+		dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12}}
+		var connection net.Conn
+		if connection, err = dialer.DialContext(ctx, "tcp", net.JoinHostPort(address.Hostname(), port)); err == nil {
+			return connection.Close()
+		}
+		if to.ServiceName == "" || !errors.As(err, new(x509.HostnameError)) {
+			return err
+		}
+	}
+	return err
 }

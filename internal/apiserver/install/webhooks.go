@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/url"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -224,16 +223,6 @@ type Endpoints struct {
 	ByAddress map[string]framework.Endpoint
 	// URLs is true if this process calls a URL as the API server does: calls then go through a Hook.
 	URLs bool
-}
-
-// Validate returns an error for the first Endpoint that cannot be used.
-func (e Endpoints) Validate() error {
-	for _, name := range slices.Sorted(maps.Keys(e.ByAddress)) {
-		if err := e.ByAddress[name].Validate(); err != nil {
-			return fmt.Errorf("use endpoint of %s: %w", name, err)
-		}
-	}
-	return nil
 }
 
 // AddressOf returns NAMESPACE/NAME of the Service in a clientConfig or HOST:PORT of its URL, or "".
