@@ -29,103 +29,71 @@ type everything struct {
 	*admission.Handler
 
 	calls      []string
+	id         string
 	drained    <-chan struct{}
-	authorizer authorizer.Authorizer
+	version    compatibility.EffectiveVersion
 	gates      featuregate.FeatureGate
+	authorizer authorizer.Authorizer
+	quota      quota.Configuration
 	excluded   []schema.GroupResource
 	resolver   webhook.ServiceResolver
-	version    compatibility.EffectiveVersion
 	wrapper    webhook.AuthenticationInfoResolverWrapper
-	quota      quota.Configuration
-	client     kubernetes.Interface
-	dynamic    dynamic.Interface
-	informers  informers.SharedInformerFactory
-	mapper     meta.RESTMapper
 }
-
-var (
-	_ initializer.WantsDrainedNotification                      = &everything{}
-	_ initializer.WantsFeatures                                 = &everything{}
-	_ initializer.WantsExternalKubeClientSet                    = &everything{}
-	_ initializer.WantsDynamicClient                            = &everything{}
-	_ initializer.WantsExternalKubeInformerFactory              = &everything{}
-	_ initializer.WantsAuthorizer                               = &everything{}
-	_ initializer.WantsRESTMapper                               = &everything{}
-	_ initializer.WantsQuotaConfiguration                       = &everything{}
-	_ initializer.WantsExcludedAdmissionResources               = &everything{}
-	_ webhookinitializer.WantsServiceResolver                   = &everything{}
-	_ webhookinitializer.WantsAuthenticationInfoResolverWrapper = &everything{}
-)
 
 func (e *everything) note(method string) { e.calls = append(e.calls, method) }
 
-func (e *everything) ValidateInitialization() error { return nil }
-
-func (e *everything) SetAPIServerID(id string) {
-	e.note("SetAPIServerID")
-	if id == "" {
-		e.note("with no ID")
-	}
+// set notes a call, and keeps its argument.
+func set[T any](e *everything, method string, field *T, value T) {
+	e.note(method)
+	*field = value
 }
 
-func (e *everything) SetDrainedNotification(c <-chan struct{}) {
-	e.note("SetDrainedNotification")
-	e.drained = c
+func (e *everything) ValidateInitialization() error { return nil }
+
+func (e *everything) SetAPIServerID(v string) { set(e, "SetAPIServerID", &e.id, v) }
+
+func (e *everything) SetDrainedNotification(v <-chan struct{}) {
+	set(e, "SetDrainedNotification", &e.drained, v)
 }
 
 func (e *everything) InspectEffectiveVersion(v compatibility.EffectiveVersion) {
-	e.note("InspectEffectiveVersion")
-	e.version = v
+	set(e, "InspectEffectiveVersion", &e.version, v)
 }
 
-func (e *everything) InspectFeatureGates(g featuregate.FeatureGate) {
-	e.note("InspectFeatureGates")
-	e.gates = g
+func (e *everything) InspectFeatureGates(v featuregate.FeatureGate) {
+	set(e, "InspectFeatureGates", &e.gates, v)
 }
 
-func (e *everything) SetExternalKubeClientSet(c kubernetes.Interface) {
+func (e *everything) SetExternalKubeClientSet(kubernetes.Interface) {
 	e.note("SetExternalKubeClientSet")
-	e.client = c
 }
 
-func (e *everything) SetDynamicClient(c dynamic.Interface) {
-	e.note("SetDynamicClient")
-	e.dynamic = c
-}
+func (e *everything) SetDynamicClient(dynamic.Interface) { e.note("SetDynamicClient") }
 
-func (e *everything) SetExternalKubeInformerFactory(f informers.SharedInformerFactory) {
+func (e *everything) SetExternalKubeInformerFactory(informers.SharedInformerFactory) {
 	e.note("SetExternalKubeInformerFactory")
-	e.informers = f
 }
 
-func (e *everything) SetAuthorizer(a authorizer.Authorizer) {
-	e.note("SetAuthorizer")
-	e.authorizer = a
+func (e *everything) SetAuthorizer(v authorizer.Authorizer) {
+	set(e, "SetAuthorizer", &e.authorizer, v)
 }
 
-func (e *everything) SetRESTMapper(m meta.RESTMapper) {
-	e.note("SetRESTMapper")
-	e.mapper = m
+func (e *everything) SetRESTMapper(meta.RESTMapper) { e.note("SetRESTMapper") }
+
+func (e *everything) SetQuotaConfiguration(v quota.Configuration) {
+	set(e, "SetQuotaConfiguration", &e.quota, v)
 }
 
-func (e *everything) SetQuotaConfiguration(c quota.Configuration) {
-	e.note("SetQuotaConfiguration")
-	e.quota = c
+func (e *everything) SetExcludedAdmissionResources(v []schema.GroupResource) {
+	set(e, "SetExcludedAdmissionResources", &e.excluded, v)
 }
 
-func (e *everything) SetExcludedAdmissionResources(r []schema.GroupResource) {
-	e.note("SetExcludedAdmissionResources")
-	e.excluded = r
+func (e *everything) SetServiceResolver(v webhook.ServiceResolver) {
+	set(e, "SetServiceResolver", &e.resolver, v)
 }
 
-func (e *everything) SetServiceResolver(r webhook.ServiceResolver) {
-	e.note("SetServiceResolver")
-	e.resolver = r
-}
-
-func (e *everything) SetAuthenticationInfoResolverWrapper(w webhook.AuthenticationInfoResolverWrapper) {
-	e.note("SetAuthenticationInfoResolverWrapper")
-	e.wrapper = w
+func (e *everything) SetAuthenticationInfoResolverWrapper(v webhook.AuthenticationInfoResolverWrapper) {
+	set(e, "SetAuthenticationInfoResolverWrapper", &e.wrapper, v)
 }
 
 func newEverything() *everything {
@@ -247,7 +215,7 @@ func TestValuesOfInjectors(t *testing.T) {
 	if _, err := plugin.resolver.ResolveEndpoint("a", "b", 443); err != nil {
 		t.Error(err)
 	}
-	if !slices.Contains(plugin.calls, "with no ID") || plugin.calls[0] != "SetAPIServerID" {
+	if plugin.id != "" || plugin.calls[0] != "SetAPIServerID" {
 		t.Errorf("the Injector did not replace WantsAPIServerID: %v", plugin.calls)
 	}
 }
