@@ -11,11 +11,12 @@ import (
 )
 
 // One kube-apiserver has all mutants. Each is text that is inserted around a statement or a condition, and that
-// does nothing unless the mutant is selected: selectedEnv has its number when the program starts. The insertions
+// does nothing unless the mutant is selected: the file numberFile beside the program has its number. The insertions
 // have no line breaks, so lines keep their numbers.
 
-// selectedEnv is the environment variable with the number of the mutant that runs.
-const selectedEnv = "SELECTED_MUTANT"
+// numberFile is the name of the file with the number of the mutant that runs, or 0. The program does not start
+// without it.
+const numberFile = "mutant"
 
 // selectedFile is the name of the file with selectedText, which each changed package gets.
 const selectedFile = "zz_selected_mutant.go"
@@ -23,9 +24,24 @@ const selectedFile = "zz_selected_mutant.go"
 // selectedText is the file of a package, with a verb for its name. The function has no dependency of our own.
 const selectedText = `package %s
 
-import "os"
+import (
+	"os"
+	"path/filepath"
+)
 
-var selectedMutantNumber = os.Getenv("` + selectedEnv + `")
+var selectedMutantNumber = readSelectedMutant()
+
+func readSelectedMutant() string {
+	program, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	number, err := os.ReadFile(filepath.Join(filepath.Dir(program), "` + numberFile + `"))
+	if err != nil {
+		panic(err)
+	}
+	return string(number)
+}
 
 func selectedMutant(number string) bool { return number == selectedMutantNumber }
 `

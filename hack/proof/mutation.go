@@ -143,7 +143,8 @@ const workers = 2
 func (o options) judge(ctx context.Context, j judge, sample []mutant, numbers []int, out io.Writer) error {
 	_, _ = fmt.Fprintf(out, "running the catalogue without the %d mutants of the server\n", len(numbers))
 	began := time.Now()
-	if by, err := j.run(ctx, 0, time.Hour); err != nil || len(by) > 0 {
+	j.limit = time.Hour
+	if by, err := j.twice(ctx, 0); err != nil || len(by) > 0 {
 		return errors.Join(err, fmt.Errorf("the catalogue does not pass on the server without a mutant: %q", by))
 	}
 	j.limit = 4*time.Since(began) + 20*time.Second
@@ -172,28 +173,36 @@ type judge struct {
 	limit                    time.Duration // of one run
 }
 
-// twice returns the first scenarios, or the reason, because of which two runs in turn did not pass with a mutant. The
-// second runs only what failed in the first.
-func (j judge) twice(ctx context.Context, number int) ([]string, error) {
-	by, err := j.run(ctx, number, j.limit, "--fail-fast")
+// twice returns the first scenarios, or the reason, because of which two runs in turn did not pass with a mutant; 0 is
+// none. The second runs only what failed in the first. They run on a copy of the server, in which the mutant is
+// selected.
+func (j judge) twice(ctx context.Context, number int) (by []string, err error) {
+	server := fmt.Sprintf("%s-%d", j.assets, number)
+	defer func() { err = errors.Join(err, os.RemoveAll(server)) }()
+	if err := os.CopyFS(server, os.DirFS(j.assets)); err != nil {
+		return nil, fmt.Errorf("copy the server: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(server, numberFile), fmt.Append(nil, number), 0o600); err != nil {
+		return nil, err
+	}
+	by, err = j.run(ctx, server, "--fail-fast")
 	if err != nil || len(by) == 0 {
 		return nil, err
 	}
 	by = by[:min(len(by), 3)]
 	if strings.HasPrefix(by[0], "the ") {
-		return j.run(ctx, number, j.limit, "--fail-fast")
+		return j.run(ctx, server, "--fail-fast")
 	}
-	return j.run(ctx, number, j.limit, by...)
+	return j.run(ctx, server, by...)
 }
 
-// run runs scenarios with a mutant, for a time that is limited, and returns those that did not pass, or why none
-// did.
-func (j judge) run(ctx context.Context, number int, limit time.Duration, args ...string) ([]string, error) {
-	limited, cancel := context.WithTimeout(ctx, limit)
+// run runs scenarios on a server, for a time that is limited, and returns those that did not pass, or why none did.
+func (j judge) run(ctx context.Context, server string, args ...string) ([]string, error) {
+	limited, cancel := context.WithTimeout(ctx, j.limit)
 	defer cancel()
 	// A step of a scenario takes a second or two on the server without a mutant.
 	command := exec.CommandContext(limited, j.command, append([]string{"run", "--k8s-version", j.version, "--strict", "--patience", "12s", "-o", "json"}, args...)...)
-	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+j.assets, fmt.Sprintf("%s=%d", selectedEnv, number))
+	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+server)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = time.Minute
 	said, err := command.Output()

@@ -117,10 +117,11 @@ func TestMutationText(t *testing.T) {
 
 // catalogue is a command whose run ends as the number of the mutant says.
 const catalogue = `#!/bin/sh
+number=$(cat "$KUBEBUILDER_ASSETS/mutant")
 report() { echo '{"outcomes": [{"name": "a.b", "verdict": "pass"}, {"name": "a.c", "verdict": "'$1'"}, {"name": "a.d", "verdict": "error", "notReached": true}]}'; }
-echo "$SELECTED_MUTANT $*" >> "$KUBEBUILDER_ASSETS/runs"
-once() { if [ -f "$KUBEBUILDER_ASSETS/$SELECTED_MUTANT" ]; then report pass; exit 0; fi; touch "$KUBEBUILDER_ASSETS/$SELECTED_MUTANT"; }
-case $SELECTED_MUTANT in
+echo "$number $*" >> "$(dirname "$0")/runs"
+once() { if [ -f "$KUBEBUILDER_ASSETS/once" ]; then report pass; exit 0; fi; touch "$KUBEBUILDER_ASSETS/once"; }
+case $number in
 0) report pass;; 1) report fail; exit 1;; 2) report inconclusive; exit 3;; 3) exit 4;; 4) exec sleep 100;;
 5) once; report fail; exit 1;; 6) once; exit 4;; 7) echo oops >&2; exit 2;;
 esac
@@ -128,8 +129,11 @@ esac
 
 // A mutant is killed if two runs in turn do not pass. What is not about a mutant is an error.
 func TestJudge(t *testing.T) {
-	j := judge{version: "1.37.2", assets: t.TempDir(), limit: 5 * time.Second}
-	j.command = filepath.Join(j.assets, "catalogue")
+	folder := t.TempDir()
+	j := judge{command: filepath.Join(folder, "catalogue"), version: "1.37.2", assets: filepath.Join(folder, "server"), limit: 5 * time.Second}
+	if err := os.Mkdir(j.assets, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(j.command, []byte(catalogue), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +151,10 @@ func TestJudge(t *testing.T) {
 	if _, err := j.twice(t.Context(), 7); err == nil || !strings.Contains(err.Error(), "oops") {
 		t.Errorf("a command that fails: got %v", err)
 	}
-	runs, err := os.ReadFile(filepath.Join(j.assets, "runs"))
+	if left, err := filepath.Glob(j.assets + "-*"); err != nil || len(left) > 0 {
+		t.Errorf("copies of the server are left: %q, %v", left, err)
+	}
+	runs, err := os.ReadFile(filepath.Join(folder, "runs"))
 	const options = " run --k8s-version 1.37.2 --strict --patience 12s -o json "
 	if want := "0" + options + "--fail-fast\n1" + options + "--fail-fast\n1" + options + "a.c\n"; err != nil || !strings.HasPrefix(string(runs), want) {
 		t.Errorf("the runs begin %q, %v; want %q", runs, err, want)
