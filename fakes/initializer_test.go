@@ -3,6 +3,7 @@ package fakes_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -180,8 +181,8 @@ func TestValues(t *testing.T) {
 	if len(plugin.excluded) != 6 {
 		t.Errorf("excluded: %v", plugin.excluded)
 	}
-	if _, err := plugin.resolver.ResolveEndpoint("a", "b", 443); err == nil {
-		t.Error("service a/b is known")
+	if _, err := plugin.resolver.ResolveEndpoint("a", "b", 443); err == nil || !strings.Contains(err.Error(), "resolve service a/b:443: the test has no services") {
+		t.Errorf("got %v for service a/b", err)
 	}
 	if resolver := plugin.wrapper(nil); resolver != nil {
 		t.Errorf("wrapper: %v", resolver)
@@ -196,13 +197,17 @@ func TestValues(t *testing.T) {
 
 func TestValuesOfInjectors(t *testing.T) {
 	registerGates(t)
+	resolver := webhook.NewDefaultServiceResolver()
+	wrapper := func(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+		return &webhook.AuthenticationInfoResolverDelegator{}
+	}
 	plugin, a := newEverything(), fakes.Deny()
 	quotas := fakes.Quota(evaluator{})
 	i := fakes.NewInitializer(fakes.NewWorld(t), version(t),
 		fakes.InjectAuthorizer(a), fakes.InjectQuotaConfiguration(quotas),
 		fakes.InjectFeatureGates(fakes.Gates(map[featuregate.Feature]bool{"Mine": true})),
-		fakes.InjectServiceResolver(fakes.ServiceResolver{"a/b": "https://127.0.0.1"}),
-		fakes.InjectAuthenticationInfoResolverWrapper(fakes.AuthenticationInfo(nil)),
+		fakes.InjectServiceResolver(resolver),
+		fakes.InjectAuthenticationInfoResolverWrapper(wrapper),
 		fakes.Inject("WantsAPIServerID", func(p interface{ SetAPIServerID(string) }) { p.SetAPIServerID("") }),
 	).Strict()
 	i.Initialize(plugin)
