@@ -213,8 +213,8 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 	$(BIN) run $(VERSIONFLAG) --report $(REPORTS) $(ARGS)
 
 .PHONY: bench
-bench: test-assets ## Measure how long the catalogue takes, and name the scenarios that do not pass; the rules for webhooks; doctor; and mutants of a policy.
-	$(GO) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
+bench: test-assets ## Measure how long the catalogue takes, the rules for webhooks, and mutants of a policy.
+	hack/bench $(BIN) $(VERSIONFLAG) $(ARGS)
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
 	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkMutate -benchtime 3x ./internal/policymutants
 
@@ -228,16 +228,16 @@ reach: test-assets ## Compare package reach with a kube-apiserver: 5 sets of ran
 
 .PHONY: coverage
 coverage: build ## Measure which code of a kube-apiserver the catalogue runs, and write docs/coverage.md.
-	$(call go-on,$(NEWEST)) run ./hack/proof coverage -command $(BIN) -data $(REPORTS)/coverage $(VERSIONFLAG) $(ARGS)
+	$(call go-on,$(NEWEST)) run ./hack/proof coverage -command $(BIN) -profile $(REPORTS)/coverage.txt $(VERSIONFLAG) $(ARGS)
 
 # For mutation: the number of mutants, the seed of the sample, and the beginning of the names of the files.
 MUTATION_N     ?= 20
-MUTATION_SEED  ?= 1
+MUTATION_SEED  ?= 100
 MUTATION_FILES ?=
 
 .PHONY: mutation
-mutation: build ## Make MUTATION_N small changes in kube-apiserver, and test whether the catalogue detects them; run make coverage first.
-	$(call go-on,$(NEWEST)) run ./hack/proof mutation -command $(BIN) -n $(MUTATION_N) -seed $(MUTATION_SEED) -files "$(MUTATION_FILES)" $(VERSIONFLAG) $(ARGS)
+mutation: build ## Make MUTATION_N small changes in kube-apiserver, test whether the catalogue detects them, and write docs/mutation.md; run make coverage first.
+	$(call go-on,$(NEWEST)) run ./hack/proof mutation -command $(BIN) -profile $(REPORTS)/coverage.txt -n $(MUTATION_N) -seed $(MUTATION_SEED) -files "$(MUTATION_FILES)" $(VERSIONFLAG) $(ARGS)
 
 .PHONY: generate
 generate: ## Generate the descriptions in the JSON Schema.

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/apiserver/pkg/util/webhook"
-	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 )
@@ -108,53 +106,5 @@ func TestQuota(t *testing.T) {
 	}
 	if got := fakes.Quota(); len(got.Evaluators()) != 0 || len(got.IgnoredResources()) != 0 {
 		t.Errorf("empty configuration: %v", got)
-	}
-}
-
-func TestServiceResolver(t *testing.T) {
-	resolver := fakes.ServiceResolver{
-		"default/hooks:443": "https://127.0.0.1:1", "default/any": "https://127.0.0.1:2", "default/bad": "127.0.0.1",
-	}
-	for _, test := range []struct {
-		name      string
-		port      int32
-		want, err string
-	}{
-		{"hooks", 443, "https://127.0.0.1:1", ""},
-		{"any", 9, "https://127.0.0.1:2", ""},
-		{"hook", 443, "", `resolve service default/hook:443: this fakes.ServiceResolver does not know it; did you mean "default/hooks:443"?`},
-		{"bad", 1, "", `resolve service default/bad:1: "127.0.0.1" is not a URL with a host, such as https://127.0.0.1:8443`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := resolver.ResolveEndpoint("default", test.name, test.port)
-			if test.err != "" {
-				if err == nil || err.Error() != test.err {
-					t.Errorf("err = %v\nwant  %s", err, test.err)
-				}
-				return
-			}
-			if err != nil || got.String() != test.want {
-				t.Errorf("%v, %v", got, err)
-			}
-		})
-	}
-}
-
-func TestAuthenticationInfo(t *testing.T) {
-	config := &rest.Config{BearerToken: "secret"}
-	resolver := fakes.AuthenticationInfo(config)(&webhook.AuthenticationInfoResolverDelegator{})
-	config.BearerToken = "changed later"
-	for range 2 {
-		got, err := resolver.ClientConfigFor("example.com:443")
-		if err != nil || got.BearerToken != "secret" {
-			t.Fatalf("%v, %v", got, err)
-		}
-		got.BearerToken = "changed by a caller"
-	}
-	if got, err := resolver.ClientConfigForService("a", "b", 443); err != nil || got.BearerToken != "secret" {
-		t.Errorf("%v, %v", got, err)
-	}
-	if got, err := fakes.AuthenticationInfo(nil)(nil).ClientConfigFor("a"); err != nil || got == nil {
-		t.Errorf("nil configuration: %v, %v", got, err)
 	}
 }

@@ -3,6 +3,7 @@ package fakes_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -29,103 +30,71 @@ type everything struct {
 	*admission.Handler
 
 	calls      []string
+	id         string
 	drained    <-chan struct{}
-	authorizer authorizer.Authorizer
+	version    compatibility.EffectiveVersion
 	gates      featuregate.FeatureGate
+	authorizer authorizer.Authorizer
+	quota      quota.Configuration
 	excluded   []schema.GroupResource
 	resolver   webhook.ServiceResolver
-	version    compatibility.EffectiveVersion
 	wrapper    webhook.AuthenticationInfoResolverWrapper
-	quota      quota.Configuration
-	client     kubernetes.Interface
-	dynamic    dynamic.Interface
-	informers  informers.SharedInformerFactory
-	mapper     meta.RESTMapper
 }
-
-var (
-	_ initializer.WantsDrainedNotification                      = &everything{}
-	_ initializer.WantsFeatures                                 = &everything{}
-	_ initializer.WantsExternalKubeClientSet                    = &everything{}
-	_ initializer.WantsDynamicClient                            = &everything{}
-	_ initializer.WantsExternalKubeInformerFactory              = &everything{}
-	_ initializer.WantsAuthorizer                               = &everything{}
-	_ initializer.WantsRESTMapper                               = &everything{}
-	_ initializer.WantsQuotaConfiguration                       = &everything{}
-	_ initializer.WantsExcludedAdmissionResources               = &everything{}
-	_ webhookinitializer.WantsServiceResolver                   = &everything{}
-	_ webhookinitializer.WantsAuthenticationInfoResolverWrapper = &everything{}
-)
 
 func (e *everything) note(method string) { e.calls = append(e.calls, method) }
 
-func (e *everything) ValidateInitialization() error { return nil }
-
-func (e *everything) SetAPIServerID(id string) {
-	e.note("SetAPIServerID")
-	if id == "" {
-		e.note("with no ID")
-	}
+// set notes a call, and keeps its argument.
+func set[T any](e *everything, method string, field *T, value T) {
+	e.note(method)
+	*field = value
 }
 
-func (e *everything) SetDrainedNotification(c <-chan struct{}) {
-	e.note("SetDrainedNotification")
-	e.drained = c
+func (e *everything) ValidateInitialization() error { return nil }
+
+func (e *everything) SetAPIServerID(v string) { set(e, "SetAPIServerID", &e.id, v) }
+
+func (e *everything) SetDrainedNotification(v <-chan struct{}) {
+	set(e, "SetDrainedNotification", &e.drained, v)
 }
 
 func (e *everything) InspectEffectiveVersion(v compatibility.EffectiveVersion) {
-	e.note("InspectEffectiveVersion")
-	e.version = v
+	set(e, "InspectEffectiveVersion", &e.version, v)
 }
 
-func (e *everything) InspectFeatureGates(g featuregate.FeatureGate) {
-	e.note("InspectFeatureGates")
-	e.gates = g
+func (e *everything) InspectFeatureGates(v featuregate.FeatureGate) {
+	set(e, "InspectFeatureGates", &e.gates, v)
 }
 
-func (e *everything) SetExternalKubeClientSet(c kubernetes.Interface) {
+func (e *everything) SetExternalKubeClientSet(kubernetes.Interface) {
 	e.note("SetExternalKubeClientSet")
-	e.client = c
 }
 
-func (e *everything) SetDynamicClient(c dynamic.Interface) {
-	e.note("SetDynamicClient")
-	e.dynamic = c
-}
+func (e *everything) SetDynamicClient(dynamic.Interface) { e.note("SetDynamicClient") }
 
-func (e *everything) SetExternalKubeInformerFactory(f informers.SharedInformerFactory) {
+func (e *everything) SetExternalKubeInformerFactory(informers.SharedInformerFactory) {
 	e.note("SetExternalKubeInformerFactory")
-	e.informers = f
 }
 
-func (e *everything) SetAuthorizer(a authorizer.Authorizer) {
-	e.note("SetAuthorizer")
-	e.authorizer = a
+func (e *everything) SetAuthorizer(v authorizer.Authorizer) {
+	set(e, "SetAuthorizer", &e.authorizer, v)
 }
 
-func (e *everything) SetRESTMapper(m meta.RESTMapper) {
-	e.note("SetRESTMapper")
-	e.mapper = m
+func (e *everything) SetRESTMapper(meta.RESTMapper) { e.note("SetRESTMapper") }
+
+func (e *everything) SetQuotaConfiguration(v quota.Configuration) {
+	set(e, "SetQuotaConfiguration", &e.quota, v)
 }
 
-func (e *everything) SetQuotaConfiguration(c quota.Configuration) {
-	e.note("SetQuotaConfiguration")
-	e.quota = c
+func (e *everything) SetExcludedAdmissionResources(v []schema.GroupResource) {
+	set(e, "SetExcludedAdmissionResources", &e.excluded, v)
 }
 
-func (e *everything) SetExcludedAdmissionResources(r []schema.GroupResource) {
-	e.note("SetExcludedAdmissionResources")
-	e.excluded = r
+func (e *everything) SetServiceResolver(v webhook.ServiceResolver) {
+	set(e, "SetServiceResolver", &e.resolver, v)
 }
 
-func (e *everything) SetServiceResolver(r webhook.ServiceResolver) {
-	e.note("SetServiceResolver")
-	e.resolver = r
-}
-
-func (e *everything) SetAuthenticationInfoResolverWrapper(w webhook.AuthenticationInfoResolverWrapper) {
-	e.note("SetAuthenticationInfoResolverWrapper")
-	e.wrapper = w
+func (e *everything) SetAuthenticationInfoResolverWrapper(v webhook.AuthenticationInfoResolverWrapper) {
+	set(e, "SetAuthenticationInfoResolverWrapper", &e.wrapper, v)
 }
 
 func newEverything() *everything {
@@ -212,8 +181,8 @@ func TestValues(t *testing.T) {
 	if len(plugin.excluded) != 6 {
 		t.Errorf("excluded: %v", plugin.excluded)
 	}
-	if _, err := plugin.resolver.ResolveEndpoint("a", "b", 443); err == nil {
-		t.Error("service a/b is known")
+	if _, err := plugin.resolver.ResolveEndpoint("a", "b", 443); err == nil || !strings.Contains(err.Error(), "resolve service a/b:443: the test has no services") {
+		t.Errorf("got %v for service a/b", err)
 	}
 	if resolver := plugin.wrapper(nil); resolver != nil {
 		t.Errorf("wrapper: %v", resolver)
@@ -228,13 +197,17 @@ func TestValues(t *testing.T) {
 
 func TestValuesOfInjectors(t *testing.T) {
 	registerGates(t)
+	resolver := webhook.NewDefaultServiceResolver()
+	wrapper := func(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+		return &webhook.AuthenticationInfoResolverDelegator{}
+	}
 	plugin, a := newEverything(), fakes.Deny()
 	quotas := fakes.Quota(evaluator{})
 	i := fakes.NewInitializer(fakes.NewWorld(t), version(t),
 		fakes.InjectAuthorizer(a), fakes.InjectQuotaConfiguration(quotas),
 		fakes.InjectFeatureGates(fakes.Gates(map[featuregate.Feature]bool{"Mine": true})),
-		fakes.InjectServiceResolver(fakes.ServiceResolver{"a/b": "https://127.0.0.1"}),
-		fakes.InjectAuthenticationInfoResolverWrapper(fakes.AuthenticationInfo(nil)),
+		fakes.InjectServiceResolver(resolver),
+		fakes.InjectAuthenticationInfoResolverWrapper(wrapper),
 		fakes.Inject("WantsAPIServerID", func(p interface{ SetAPIServerID(string) }) { p.SetAPIServerID("") }),
 	).Strict()
 	i.Initialize(plugin)
@@ -247,7 +220,7 @@ func TestValuesOfInjectors(t *testing.T) {
 	if _, err := plugin.resolver.ResolveEndpoint("a", "b", 443); err != nil {
 		t.Error(err)
 	}
-	if !slices.Contains(plugin.calls, "with no ID") || plugin.calls[0] != "SetAPIServerID" {
+	if plugin.id != "" || plugin.calls[0] != "SetAPIServerID" {
 		t.Errorf("the Injector did not replace WantsAPIServerID: %v", plugin.calls)
 	}
 }

@@ -79,7 +79,7 @@ func (i *Initializer) value(wants string, param reflect.Type) (any, error) {
 		}
 		return i.world.Authorizer(), nil
 	case "WantsServiceResolver":
-		return ServiceResolver{}, nil
+		return noServices{}, nil
 	case "WantsAuthenticationInfoResolverWrapper":
 		return webhook.AuthenticationInfoResolverWrapper(keepResolver), nil
 	case "WantsQuotaConfiguration":

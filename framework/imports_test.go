@@ -30,7 +30,7 @@ func layers() [][]string {
 		{"internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine"},
 		{"internal/providers", "internal/e2e", "internal/policymutants"},
-		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/bench", "hack/proof"},
+		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/proof"},
 		{"suites/conformance", "suites/policy"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
@@ -62,7 +62,7 @@ func libraries() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "hack/importers"},
-		"k8s.io/client-go":               {"internal/minor", "internal/kinds", "internal/doctor", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/apiserver/fence", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
+		"k8s.io/client-go":               {"internal/minor", "internal/kinds", "internal/doctor", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/apiserver/fence", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/providers", "suites/conformance", "hack/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "internal/cel", "internal/vary", "cmd/admissiontest/internal/cli", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/policy/internal/rules"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/providers", "cmd/admissiontest/internal/cli"},
@@ -70,7 +70,7 @@ func libraries() map[string][]string {
 		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/internal/apiserver/binaries": {
 			"framework/envtest", "internal/testserver",
-			"internal/providers", "suites/conformance", "suites/policy", "hack/bench", "hack/proof", "hack/importers", "cmd/admissiontest/internal/cli",
+			"internal/providers", "suites/conformance", "suites/policy", "hack/proof", "hack/importers", "cmd/admissiontest/internal/cli",
 		},
 		"github.com/stretchr/testify":            {},
 		"github.com/jstemmer/go-junit-report/v2": {"internal/report"},

@@ -3,28 +3,26 @@
 //	proof coverage  which statements of a kube-apiserver the catalogue runs: `make coverage`
 //	proof mutation  how many faults of a kube-apiserver the catalogue notices: `make mutation`
 //
-// Coverage builds a kube-apiserver with coverage, runs the whole catalogue on it with every server profile,
-// prints the shares, and writes docs/coverage.md.
+// Coverage builds a kube-apiserver with coverage, runs the whole catalogue on it with every server profile, and
+// writes docs/coverage.md.
 //
-// Mutation makes small changes (mutants) in Kubernetes' code for admission, in statements that the
-// catalogue runs according to the profile of coverage. It builds one kube-apiserver with all
-// mutants, and runs the catalogue with one mutant at a time. A mutant that no scenario notices is a
-// survivor. The command prints each survivor with its change, and with the behaviours whose sources
-// point to the changed file.
+// Mutation makes small changes (mutants) in Kubernetes' code for admission, in statements that the catalogue runs
+// according to the profile of coverage. It builds one kube-apiserver with all mutants, and runs the catalogue with
+// one mutant at a time. A mutant that no scenario notices is a survivor. It writes docs/mutation.md.
 //
 // # Promise
 //
 // A statement counts once, even if several servers ran it. The sample of mutants depends only on the seed, the
-// Kubernetes version and the profile. A mutant is killed
-// if the same scenario did not pass on two servers, if the API server did not start, or if the run
-// took too long. The catalogue must first pass on the unchanged server. Verdicts are kept in the
-// folder of the data, so a run that was stopped can continue.
+// Kubernetes version and the profile. A mutant is killed if two runs in turn do not pass. The catalogue must first
+// pass on the server without a mutant. Verdicts are kept in the folder of the data, so a run that was stopped can
+// continue.
 //
 // # Not promised
 //
-// If a statement ran, that does not mean that a scenario checks its effect. Whether a few
-// statements run depends on timing. A survivor is not always a gap in the catalogue: the change may have no
-// effect that a client can see. Such mutants are in equivalent.yaml, with the reason.
+// If a statement ran, that does not mean that a scenario checks its effect. Whether a few statements run depends on
+// timing. A survivor is not always a gap in the catalogue: the change may have no effect that a client can see. A
+// person writes that as the reason of its verdict. A fault that shows only while many scenarios run together is a
+// survivor.
 package main
 
 import (
@@ -35,6 +33,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 func main() {
@@ -47,26 +47,46 @@ func main() {
 	}
 }
 
+// options are the flags: some are for mutation only.
+type options struct {
+	command, version, profile, verdicts, files string
+	n                                          int
+	seed                                       uint64
+}
+
 // run runs the measurement that the first argument names.
-func run(ctx context.Context, args []string, out io.Writer) error {
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	name := ""
 	if len(args) > 0 {
 		name, args = args[0], args[1:]
 	}
-	switch name {
-	case "coverage":
-		return runCoverage(ctx, args, out)
-	case "mutation":
-		return runMutation(ctx, args, out)
+	measure, ok := map[string]func(options, context.Context, server, io.Writer) error{"coverage": options.coverage, "mutation": options.mutation}[name]
+	if !ok {
+		return fmt.Errorf("measure %q: want coverage or mutation", name)
 	}
-	return fmt.Errorf("measure %q: want coverage or mutation", name)
-}
-
-// parseFlags parses arguments, of which all must be flags.
-func parseFlags(flags *flag.FlagSet, args []string) error {
-	err := flags.Parse(args)
-	if err == nil && flags.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	var o options
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.StringVar(&o.command, "command", "bin/admissiontest", "the command that runs the catalogue")
+	flags.StringVar(&o.version, "k8s-version", binaries.DefaultVersion, "the Kubernetes version")
+	flags.StringVar(&o.profile, "profile", "reports/coverage.txt", "the profile of coverage, which mutation reads")
+	flags.StringVar(&o.verdicts, "verdicts", "hack/proof/verdicts", "mutation: the folder of the verdicts, which has a file for each seed")
+	flags.StringVar(&o.files, "files", "", "mutation: only files whose names begin so, such as k8s.io/apiserver/pkg/admission/plugin/webhook")
+	flags.IntVar(&o.n, "n", 20, "mutation: how many mutants to judge")
+	flags.Uint64Var(&o.seed, "seed", 100, "mutation: the seed of the sample")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	return err
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	work, err := os.MkdirTemp("", "admissiontest-proof-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the source: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	s, err := openServer(ctx, o.version, work, out)
+	if err != nil {
+		return err
+	}
+	return measure(o, ctx, s, out)
 }
