@@ -1,6 +1,6 @@
 // Package policymutants finds which changes of policies the cases of a PolicyTest do not notice. The cases run again with
 // mutants: copies of the policies and bindings with one change each. So an API server needs no changes, and its own decision is what
-// counts. For survivors it looks for a case that notices them.
+// counts.
 package policymutants
 
 import (
@@ -23,9 +23,7 @@ type mutant struct {
 	field    string
 	at       [2]int
 	old, new string
-	// expression is the expression that is changed or dropped, and part the part of it that is changed. Both are "" if there is none.
-	expression, part string
-	manifest         map[string]any
+	manifest map[string]any
 }
 
 // test is a PolicyTest: all scenarios that the loader made of it, which have the same policies.
@@ -61,8 +59,7 @@ type MutateOptions struct {
 
 // Mutate runs the cases of the PolicyTests among the scenarios of options with mutants of their policies, all at the same
 // time, and returns those that no case notices. Beside the mutants of a test, its cases also run with the unchanged policies: if one
-// does not pass there, nothing is known about the mutants. If the search for cases that notice survivors fails, the mutants are
-// returned with the error.
+// does not pass there, nothing is known about the mutants.
 func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([]report.Mutants, error) {
 	passed := map[string]bool{}
 	for _, outcome := range which.Before.Outcomes {
@@ -104,19 +101,15 @@ func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([
 			run.note(outcome)
 		}
 	}
-	var survivors []*mutantRun
 	for _, run := range order {
-		if run.count() {
-			survivors = append(survivors, run)
-		}
+		run.count()
 	}
-	err = findCases(ctx, options, survivors)
 	for _, m := range all {
 		slices.SortStableFunc(m.Survivors, func(a, b report.Survivor) int {
 			return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
 		})
 	}
-	return all, err
+	return all, nil
 }
 
 // choose returns the mutants that run, at equal distances in their order.
@@ -145,8 +138,6 @@ type mutantRun struct {
 	noticed  string
 	refused  bool
 	unjudged string
-	// survivor is its index in into.Survivors, if it is one.
-	survivor int
 }
 
 // copies returns copies of the scenarios of the test with the mutant, and notes the names of their cases.
@@ -191,8 +182,8 @@ func quietly(options engine.Options, scenarios []scenario.Scenario, stage string
 	return options
 }
 
-// count counts the mutant, and reports whether it is a survivor.
-func (r *mutantRun) count() bool {
+// count counts the mutant.
+func (r *mutantRun) count() {
 	changed := "" // what the unchanged policies do now
 	switch c := r.control; {
 	case c.noticed != "":
@@ -211,11 +202,8 @@ func (r *mutantRun) count() bool {
 		r.into.Reason = cmp.Or(r.into.Reason, reason, "a case has no outcome")
 	default:
 		problem := r.test.scenarios[0].ErrorIn(fmt.Sprintf("given[%d]", r.index), r.field, r.at, "")
-		r.survivor = len(r.into.Survivors)
 		r.into.Survivors = append(r.into.Survivors, report.Survivor{
 			File: problem.File, Line: problem.Line, Column: problem.Column, Field: r.field, Old: r.old, New: r.new,
 		})
-		return true
 	}
-	return false
 }

@@ -15,9 +15,9 @@ const DefaultBudget = 10 * time.Second
 
 // Options select rules. They name a rule by its ID or by its Name.
 type Options struct {
-	// Only has the rules to check. Empty means every rule of level Must and Should that is not OnRequest.
+	// Only has the rules to check. Empty means every rule that is not OnRequest.
 	Only []string
-	// With has rules to check in addition: rules of level May, and rules that are OnRequest.
+	// With has rules to check in addition that are OnRequest.
 	With []string
 	// Waivers has the rules that the Subject may break.
 	Waivers []Waiver
@@ -56,7 +56,7 @@ type Waiver struct {
 func Select[T any](all []Definition[T], options Options) []Definition[T] {
 	var selected []Definition[T]
 	for _, each := range all {
-		wanted := each.Level != framework.May && !each.OnRequest || slices.ContainsFunc(options.With, each.Rule().Is)
+		wanted := !each.OnRequest || slices.ContainsFunc(options.With, each.Rule().Is)
 		if len(options.Only) > 0 {
 			wanted = slices.ContainsFunc(options.Only, each.Rule().Is)
 		}

@@ -14,7 +14,6 @@ type Outcome struct {
 	Verdict  framework.Verdict
 	Reason   string
 	Waiver   string
-	Log      string
 	Duration time.Duration
 
 	suite  string // the package whose option Waive waives the rule
@@ -30,8 +29,7 @@ const (
 )
 
 // Text describes the outcome. For the verdicts Fail and Errored it has the rule, one line for each
-// way in which requests break the rule, the details of the first of them, the log of the Subject,
-// why the rule matters, how to fix the Subject and how to waive the rule. For other verdicts, and
+// way in which requests break the rule, the details of the first of them, why the rule matters, how to fix the Subject and how to waive the rule. For other verdicts, and
 // for a waiver that is not needed, it is one line. Subject is the name of the plugin or webhook.
 func (o Outcome) Text(subject string) string {
 	first, _, _ := strings.Cut(o.Reason, "\n")
@@ -47,9 +45,6 @@ func (o Outcome) Text(subject string) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s\n%s: %s\n", o.Rule, o.Rule.Level, o.Rule.Title, o.Verdict, o.Reason)
-	if o.Log != "" {
-		fmt.Fprintf(&b, "klog during the check:\n%s\n", o.Log)
-	}
 	if o.Rule.Title == "" {
 		return b.String() // the Plan does not have the rule
 	}

@@ -24,11 +24,9 @@ type Definition[T any] struct {
 	// ID is the short name, such as "A1". Name is the long one: "admit-is-idempotent".
 	// Both are stable and never reused.
 	ID, Name string
-	// Level is Must or Should for rules that are always checked, and May for rules that
-	// are checked on request.
+	// Level is Must or Should.
 	Level framework.Level
-	// OnRequest is true for a rule of level Must or Should that is checked only on request, because its
-	// check is slow or disturbs the Subject.
+	// OnRequest is true for a rule that is checked only on request, because its check is slow or disturbs the Subject.
 	OnRequest bool
 	// Title is the rule in one sentence.
 	Title string

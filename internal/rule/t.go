@@ -153,7 +153,6 @@ func (t *T) HalfBudget() func() bool {
 // inconclusive. No other check runs at the same time if it is exclusive.
 func (t *T) Run(rule Rule, exclusive bool, budget time.Duration, check func()) Outcome {
 	defer lockProcess(exclusive)()
-	logged := klogs.capture()
 	started := time.Now()
 	ctx, limit, cancel := WithLimit(t.ctx, budget)
 	defer cancel()
@@ -172,7 +171,7 @@ func (t *T) Run(rule Rule, exclusive bool, budget time.Duration, check func()) O
 	case <-ctx.Done():
 		outcome.Verdict, outcome.Reason = t.overdue(done, budget)
 	}
-	outcome.Duration, outcome.Log = time.Since(started), logged()
+	outcome.Duration = time.Since(started)
 	return outcome
 }
 

@@ -86,15 +86,7 @@ spec:
 }
 
 func TestJudge(t *testing.T) {
-	fixture := conformance.Selection{FS: os.DirFS("testdata/fixture")}
-	strict, err := conformance.Options{Selection: fixture, Report: conformance.Report{Strict: true}}.Plan(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lenient, err := conformance.Options{Selection: fixture}.Plan(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lenient, strict := fixture(t, conformance.Report{}), fixture(t, conformance.Report{Strict: true})
 	outcome := func(level framework.Level, verdict framework.Verdict) report.Outcome {
 		return report.Outcome{Level: level, Verdict: verdict, Reason: "because"}
 	}
@@ -150,46 +142,38 @@ func TestMissingOutcomeIsAnError(t *testing.T) {
 	}
 }
 
-func TestCatalogueHasTiers(t *testing.T) {
+// fixture returns the plan of the scenarios of testdata/fixture.
+func fixture(t *testing.T, report conformance.Report) *plan.Plan {
+	t.Helper()
+	chosen, err := conformance.Options{Selection: conformance.Selection{FS: os.DirFS("testdata/fixture")}, Report: report}.Plan(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chosen
+}
+
+// A spec has the area, level, tier and behaviours of its scenario as labels. Each behaviour of the catalogue has a tier: otherwise it is
+// misspelt.
+func TestLabels(t *testing.T) {
+	chosen := fixture(t, conformance.Report{})
+	labels := func(area string, behaviours ...string) string {
+		return strings.Join(chosen.Labels(scenario.Scenario{Area: area, Spec: scenario.Spec{Level: framework.Must, Behaviours: behaviours}}), " ")
+	}
+	if got, want := labels("order", "ORDER-003", "ORDER-001"), "order MUST T0h ORDER-003 ORDER-001"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := len(strings.Fields(labels("", "ORDER-999"))); got != 2 { // the level and the ID
+		t.Errorf("an unknown behaviour has %d labels, want no tier", got)
+	}
 	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, one := range all {
 		for _, id := range one.Spec.Behaviours {
-			if tier(t, id) == "" {
+			if len(strings.Fields(labels("", id))) != 3 {
 				t.Errorf("%s: behaviour %s has no tier in behaviours.tsv: is it misspelt?", one.File, id)
 			}
 		}
-	}
-	if got := tier(t, "ORDER-999"); got != "" {
-		t.Errorf("tier of an unknown behaviour is %q, want none", got)
-	}
-}
-
-// tier returns the tier of one behaviour, or "".
-func tier(t *testing.T, id string) string {
-	fixture := conformance.Selection{FS: os.DirFS("testdata/fixture")}
-	t.Helper()
-	chosen, err := conformance.Options{Selection: fixture}.Plan(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := chosen.Labels(scenario.Scenario{Spec: scenario.Spec{Level: framework.Must, Behaviours: []string{id}}})
-	if len(got) == 3 { // level, tier, ID
-		return got[1]
-	}
-	return ""
-}
-
-func TestLabels(t *testing.T) {
-	fixture := conformance.Selection{FS: os.DirFS("testdata/fixture")}
-	chosen, err := conformance.Options{Selection: fixture}.Plan(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := chosen.Labels(scenario.Scenario{Area: "order", Spec: scenario.Spec{Level: framework.Must, Behaviours: []string{"ORDER-003", "ORDER-001"}}})
-	if want := "order MUST T0h ORDER-003 ORDER-001"; strings.Join(got, " ") != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/contract"
 )
 
@@ -44,18 +43,6 @@ func ExampleOnly() {
 	report := contract.Check(subject(), contract.Only("admit-is-idempotant"))
 	fmt.Println(report.Misuse[0])
 	// Output: contract.Only: there is no rule "admit-is-idempotant"; did you mean "admit-is-idempotent"?; contract.Rules lists all rules
-}
-
-// Rules lists the rules, for instance those that are checked only on request.
-func ExampleRules() {
-	for _, rule := range contract.Rules() {
-		if rule.Level == framework.May {
-			fmt.Println(rule)
-		}
-	}
-	// Output:
-	// R4 cache-misses-do-not-admit
-	// Y3 finalizers-can-be-removed
 }
 
 // An adapter of a test framework creates a Plan, declares a test for each rule, and checks

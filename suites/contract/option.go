@@ -13,14 +13,9 @@ const DefaultBudget = rule.DefaultBudget
 // or by its ID. An unknown name is misuse, which fails the test: see Report.Misuse.
 type Option = rule.Option
 
-// Only selects these rules and no others, of any level.
+// Only selects these rules and no others.
 func Only(rules ...string) Option {
 	return func(o *rule.Options) { o.Only = append(o.Only, rules...) }
-}
-
-// With also selects these rules of level MAY.
-func With(rules ...string) Option {
-	return func(o *rule.Options) { o.With = append(o.With, rules...) }
 }
 
 // Waive allows the plugin to break a rule. Why is the reason; it is required and appears in the

@@ -8,7 +8,6 @@ import "github.com/admissiontest/admissiontest/internal/rule"
 //	Verdict   see below
 //	Reason    how the plugin breaks the rule, or an explanation of another verdict; empty for Pass
 //	Waiver    the reason of the waiver; empty means that the rule is not waived
-//	Log       the last lines that were logged with klog during the check
 //	Duration  how long the check took
 //
 // The Verdict is one of:

@@ -9,8 +9,7 @@ import (
 //
 //	ID, Name  the short name, such as "A1": a letter for the group and a number; and the long name, such as
 //	          "admit-is-idempotent"; both are stable and never reused
-//	Level     MUST or SHOULD for rules that are always checked; a rule of level MAY is checked only with the
-//	          option With or Only
+//	Level     MUST or SHOULD
 //	Title     the rule in one sentence
 //	Why       what goes wrong in an API server if a plugin breaks the rule
 //	When      what breaks the rule, if Title does not say it; empty for most rules

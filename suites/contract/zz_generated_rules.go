@@ -52,7 +52,6 @@
 //   - F4 failures-are-not-forbidden (SHOULD): If a read from the API server fails with 500, the plugin does not refuse with 403 or with another code that means that the client must not try again.
 //   - F5 mapper-errors-fail-closed (MUST): If the RESTMapper returns an error, the plugin refuses, or responds as without the error.
 //   - R3 cache-misses-are-read-live (SHOULD): If a cache has synced but is outdated, the plugin does not refuse a request because the cache lacks an object that the API server has. If it reads the object from the API server, the result is the same as with the cache.
-//   - R4 cache-misses-do-not-admit (MAY): If a cache has synced but is outdated, the plugin does not admit a request that it would refuse with the current objects of the API server.
 //   - I1 missing-dependencies-are-reported (MUST): If something that the plugin needs was not injected, ValidateInitialization returns an error that names it.
 //   - I2 validate-initialization-only-looks (SHOULD): ValidateInitialization has no side effects: called again, it returns the same result and starts nothing.
 //   - I3 injection-order-does-not-matter (SHOULD): The order of injection does not matter.
@@ -69,5 +68,4 @@
 //   - L2 event-handlers-accept-tombstones (MUST): Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.
 //   - Y1 deleting-objects-can-be-updated (MUST): An update of an object in deletion is neither refused nor mutated, if the plugin has admitted the object as it is.
 //   - Y2 collections-can-be-deleted (MUST): A delete from a deletecollection request, which has no name, gets the same response as a delete of the object.
-//   - Y3 finalizers-can-be-removed (MAY): An update that only removes a finalizer of an object in deletion is admitted, even if the plugin would refuse to create the object.
 package contract

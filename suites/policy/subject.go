@@ -29,7 +29,6 @@ type Rule = rule.Rule
 //	          server accepts is about the rule; skipped: the rule is waived; error: a sample cannot be used
 //	Reason    how the policies break the rule, or an explanation of another verdict; empty for pass
 //	Waiver    the reason of the waiver; empty means that the rule is not waived
-//	Log       the last lines that were logged with klog during the check
 //	Duration  how long the judgment took
 type Outcome = rule.Outcome
 

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 
@@ -60,39 +59,6 @@ func TestOverwrite(t *testing.T) {
 	}
 	if !pod.CreationTimestamp.Equal(&metav1.Time{Time: metav1.Unix(1, 0).Time}) {
 		t.Error("a time was overwritten, whose fields are not exported")
-	}
-}
-
-// TestOverwriteSpareCapacity: the array behind a slice is overwritten up to its capacity.
-func TestOverwriteSpareCapacity(t *testing.T) {
-	room := []string{"a", "b", "c"}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Finalizers: room[:1]}}
-	Overwrite(SpareNone, pod)
-	if slices.Contains(room, "a") || slices.Contains(room, "c") {
-		t.Errorf("not overwritten: %q", room)
-	}
-}
-
-// TestOverwriteSpares: Overwrite does not replace memory that spare selects, and replaces
-// all other memory.
-func TestOverwriteSpares(t *testing.T) {
-	pod := fullPod()
-	before := MemoryOf(pod)
-	pod.Annotations = map[string]string{"new": "x"}
-	Overwrite(before.Contains, pod)
-	if pod.Name != "p" || pod.Labels["a"] != "b" || pod.Spec.Containers[0].Name != "c" {
-		t.Error("old memory was overwritten")
-	}
-	if pod.Annotations["new"] == "x" {
-		t.Error("new memory was not overwritten")
-	}
-	others := func(value reflect.Value) bool { return !before.Contains(value) }
-	pod = fullPod()
-	before = MemoryOf(pod)
-	pod.Annotations = map[string]string{"new": "x"}
-	Overwrite(others, pod)
-	if pod.Name == "p" || pod.Annotations["new"] != "x" {
-		t.Error("with the opposite selection, old memory was not overwritten or new memory was")
 	}
 }
 

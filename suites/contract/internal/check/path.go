@@ -9,13 +9,12 @@ import (
 
 // HasField reports whether objects of the type of an object can have the field at a path in JSON,
 // such as metadata.labels[team] or spec.containers[].image. A path in an unstructured object, or in a
-// value whose fields are not known, exists. If there is no such field, similar has paths with the
-// fields that are where the path ends to exist.
-func HasField(object runtime.Object, path string) (ok bool, similar []string) {
+// value whose fields are not known, exists.
+func HasField(object runtime.Object, path string) bool {
 	if _, loose := object.(runtime.Unstructured); loose {
-		return true, nil
+		return true
 	}
-	at, before := reflect.TypeOf(object), ""
+	at := reflect.TypeOf(object)
 	for rest := path; rest != ""; {
 		for at.Kind() == reflect.Pointer {
 			at = at.Elem()
@@ -25,30 +24,25 @@ func HasField(object runtime.Object, path string) (ok bool, similar []string) {
 		member := reflect.Type(nil)
 		switch at.Kind() {
 		case reflect.Interface:
-			return true, nil
+			return true
 		case reflect.Struct:
 			if !allExported(at) {
-				return true, nil
+				return true
 			}
 			members := map[string]reflect.Type{}
 			addMembers(at, members)
 			member = members[part]
-			for name := range members {
-				similar = append(similar, below(before, name)+rest)
-			}
 		case reflect.Map, reflect.Slice, reflect.Array:
 			if strings.HasPrefix(part, "[") {
 				member = at.Elem()
-			} else if similar = []string{before + "[]." + part + rest}; at.Kind() == reflect.Map {
-				similar = []string{before + "[" + part + "]" + rest}
 			}
 		}
 		if member == nil {
-			return false, similar
+			return false
 		}
-		at, before, similar = member, below(before, part), nil
+		at = member
 	}
-	return path != "", nil
+	return path != ""
 }
 
 // cutPath returns the first part of a path: the name of a field, or a key or index with brackets.
@@ -64,14 +58,6 @@ func cutPath(path string) (part, rest string) {
 		return path[:end], path[end:]
 	}
 	return path, ""
-}
-
-// below appends a part to a path.
-func below(path, part string) string {
-	if path == "" || strings.HasPrefix(part, "[") {
-		return path + part
-	}
-	return path + "." + part
 }
 
 // addMembers adds the fields of a struct, by their names in JSON, and the fields of inlined structs.

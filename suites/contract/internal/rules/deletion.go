@@ -34,45 +34,6 @@ func deletionRules() []check.Rule {
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/66535"},
 			Check:  checkCollections,
 		},
-		{
-			ID: "Y3", Name: "finalizers-can-be-removed", Level: framework.May,
-			Title:  "An update that only removes a finalizer of an object in deletion is admitted, even if the plugin would refuse to create the object.",
-			Why:    "The object can be older than the plugin or its configuration. If its finalizers cannot be removed, the object and its namespace are never deleted. Policies and webhooks break this rule unless their authors make an exception.",
-			Fix:    "Return nil for an update if the object has a deletionTimestamp, or if the fields that the plugin checks have not changed.",
-			Source: []string{"https://github.com/openshift/origin/issues/15188", "https://github.com/kubernetes/kubernetes/issues/48884"},
-			Check:  checkFinalizers,
-		},
-	}
-}
-
-// checkFinalizers sends updates as the ordinary user, because the plugin may refuse updates of
-// another user who lacks rights.
-func checkFinalizers(t *check.T) {
-	if !t.Plugin().Plugin().Handles(admission.Update) {
-		t.Unsupported("the plugin does not handle %s", admission.Update)
-	}
-	withoutFinalizer := func(object metav1.Object) { object.SetFinalizers(nil) }
-	for _, request := range stored(t, t.Subject.Allow) {
-		if result, ok := t.Do(t.Plugin(), inDeletion(request, request.InProcess.OldObject, withoutFinalizer)); ok && result.Err != nil {
-			t.Logf("not checked: the plugin refuses to remove the finalizer even of an object that it admits; rule deleting-objects-can-be-updated (Y1) reports this")
-			return
-		}
-	}
-	for _, request := range t.Subject.Refused() {
-		accessor, err := meta.Accessor(request.Object)
-		if request.Verb != framework.VerbCreate && request.Verb != framework.VerbUpdate || request.Subresource != "" || request.User != nil ||
-			objects.IsNil(request.Object) || err != nil || accessor.GetName() == "" {
-			continue
-		}
-		update := inDeletion(request, request.Object, withoutFinalizer)
-		result, ok := t.Do(t.Plugin(), update)
-		if !ok {
-			continue
-		}
-		t.Reached()
-		if result.Err != nil {
-			t.Errorf("%s, of an object in deletion, which only removes the last finalizer: got %s, want admitted", update, refusalText(result.Status))
-		}
 	}
 }
 

@@ -19,8 +19,6 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/admissiontest/admissiontest/fakes"
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
@@ -59,16 +57,6 @@ func failureMutants() map[string]mutant {
 		"S4": {build: inValidate(namingObject)},
 		"S3": {build: inValidate(withoutEphemeral)},
 		"S8": {build: inValidate(checksFirst)},
-		"Y3": {build: inValidate(strictAboutOld)},
-		// It looks for a frozen namespace in its cache, and not in the API server.
-		"R4": {build: inValidate(freezing), subject: func(s *check.Subject) {
-			frozen := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "frozen", Annotations: map[string]string{"frozen": "true"}}}
-			s.World = append(s.World, fakes.WithObjects(frozen))
-			s.Reject = append(s.Reject, framework.Create(&corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: "subject", Namespace: frozen.Name},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}}},
-			}))
-		}},
 		"S2": sees(func(a admission.Attributes) admission.Attributes { return namespaceOfBody{a} }),
 	}
 }
@@ -233,24 +221,6 @@ func (w withPod) GetObject() runtime.Object { return w.pod }
 func withoutEphemeral(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if a.GetSubresource() != "" {
 		return nil
-	}
-	return p.Validate(ctx, a, o)
-}
-
-// strictAboutOld refuses each update of a pod with a forbidden label.
-func strictAboutOld(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if pod, ok := a.GetObject().(*corev1.Pod); ok && a.GetOperation() == admission.Update && plainPod(a) && pod.Labels[forbiddenMark] == "true" {
-		return admission.NewForbidden(a, errors.New("the pod is forbidden"))
-	}
-	return p.Validate(ctx, a, o)
-}
-
-// freezing refuses pods in namespaces that its cache says are frozen.
-func freezing(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if created(a) != nil {
-		if namespace, err := p.namespaces.Get(a.GetNamespace()); err == nil && namespace.Annotations["frozen"] == "true" {
-			return admission.NewForbidden(a, errors.New("the namespace is frozen"))
-		}
 	}
 	return p.Validate(ctx, a, o)
 }

@@ -88,15 +88,9 @@ func (m mutant) of() check.Subject {
 	return subject
 }
 
-// checkRules checks rules against a Subject; without IDs all rules, also rules of level MAY.
+// checkRules checks rules against a Subject; without IDs all rules.
 func checkRules(subject check.Subject, ids ...string) (outcomes []rule.Outcome, misuse []string) {
-	options := rule.Options{Only: ids}
-	if len(ids) == 0 {
-		for _, rule := range rules.All() {
-			options.With = append(options.With, rule.ID)
-		}
-	}
-	plan := check.NewPlan(subject, rules.All(), options)
+	plan := check.NewPlan(subject, rules.All(), rule.Options{Only: ids})
 	for _, rule := range plan.Rules() {
 		outcomes = append(outcomes, plan.Check(rule))
 	}

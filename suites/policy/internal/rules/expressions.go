@@ -114,7 +114,6 @@ func memberCall(part ast.Expr) (call ast.CallExpr, ok bool) {
 type constant struct {
 	open string // the function: startsWith, endsWith or contains
 	text string
-	user bool // it is compared with the name of the user
 }
 
 // separators end a name: after them, another name begins.
@@ -135,7 +134,7 @@ func (p Policy) openConstants(params []string) []constant {
 				texts = []string{text}
 			}
 			for _, text := range texts {
-				c := constant{open: call.FunctionName(), text: text, user: isUsername(call.Target())}
+				c := constant{call.FunctionName(), text}
 				if text != "" && !c.closed() && !slices.Contains(found, c) {
 					found = append(found, c)
 				}
@@ -143,15 +142,6 @@ func (p Policy) openConstants(params []string) []constant {
 		})
 	}
 	return found
-}
-
-// isUsername reports whether a part of an expression is the name of the user.
-func isUsername(part ast.Expr) bool {
-	if part.Kind() != ast.SelectKind || part.AsSelect().FieldName() != "username" {
-		return false
-	}
-	info := part.AsSelect().Operand()
-	return info.Kind() == ast.SelectKind && info.AsSelect().FieldName() == "userInfo"
 }
 
 // closed reports whether a constant ends in a separator where the function is open.

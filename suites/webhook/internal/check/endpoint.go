@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,23 +35,6 @@ type endpoint struct {
 	hung atomic.Int64
 }
 
-// at returns the endpoint of another replica.
-func (e *endpoint) at(address string) (*endpoint, error) {
-	if e.base == nil {
-		return nil, errors.New("a Handler has no Replicas: set URL")
-	}
-	base, err := parseAddress(address)
-	return &endpoint{base: base, host: e.host, client: e.client}, err
-}
-
-func parseAddress(address string) (*url.URL, error) {
-	base, err := url.Parse(address)
-	if err != nil || base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("%q; want an address such as https://127.0.0.1:9443", address)
-	}
-	return base, nil
-}
-
 // newEndpoint returns the endpoint of a Subject.
 func newEndpoint(s Subject) (*endpoint, error) {
 	switch {
@@ -63,9 +45,9 @@ func newEndpoint(s Subject) (*endpoint, error) {
 	case s.URL == "":
 		return nil, errors.New("neither Handler nor URL is set: set one of them")
 	}
-	base, err := parseAddress(s.URL)
-	if err != nil {
-		return nil, fmt.Errorf("URL is %w", err)
+	base, err := url.Parse(s.URL)
+	if err != nil || base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("URL is %q; want an address such as https://127.0.0.1:9443", s.URL)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName}
 	if len(s.CA) > 0 {
@@ -178,7 +160,7 @@ func (e *endpoint) serve(request *http.Request) reply {
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
-	w, done := &writer{header: http.Header{}}, make(chan error, 1)
+	w, done := &writer{ResponseRecorder: httptest.NewRecorder()}, make(chan error, 1)
 	go func() {
 		defer func() {
 			if thrown := recover(); thrown != nil {
@@ -198,45 +180,26 @@ func (e *endpoint) serve(request *http.Request) reply {
 
 // writer keeps what a handler writes.
 type writer struct {
-	mu     sync.Mutex
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements http.ResponseWriter.
-func (w *writer) Header() http.Header { return w.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *writer) WriteHeader(status int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.status == 0 {
-		w.status = status
-	}
+	*httptest.ResponseRecorder
+	tooLong bool
 }
 
 // Write implements http.ResponseWriter.
 func (w *writer) Write(data []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.body.Len()+len(data) > maxAnswer {
-		w.body.Truncate(0)
-		w.status = -1
+	if w.tooLong = w.tooLong || w.Body.Len()+len(data) > maxAnswer; w.tooLong {
 		return 0, errTooLong
 	}
-	return w.body.Write(data)
+	return w.ResponseRecorder.Write(data)
 }
 
+// WriteString implements io.StringWriter.
+func (w *writer) WriteString(text string) (int, error) { return w.Write([]byte(text)) }
+
 func (w *writer) reply(err error) reply {
-	w.WriteHeader(http.StatusOK)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.status == -1 && err == nil {
+	if w.tooLong && err == nil {
 		err = errTooLong
 	}
-	return reply{err: err, status: w.status, body: w.body.Bytes()}
+	return reply{err: err, status: w.Code, body: w.Body.Bytes()}
 }
 
 // Host is the host and port of the URL.

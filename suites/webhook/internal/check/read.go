@@ -1,25 +1,31 @@
 package check
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	objects "github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // read returns the objects of a manifest. The items of a List are objects of their own.
 func (m Manifest) read() ([]map[string]any, error) {
 	if m.File != "" {
-		return readFile(m.File)
+		project, err := shipped.Read(m.File)
+		if err == nil && len(project.Manifests) == 0 {
+			err = fmt.Errorf("%s has no object; want a Kubernetes object", m.File)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return project.Objects(), nil
 	}
 	if objects.IsNil(m.Object) {
 		return nil, errors.New("it has no object: set Object or File")
@@ -36,47 +42,6 @@ func (m Manifest) read() ([]map[string]any, error) {
 		fields["apiVersion"], fields["kind"] = kinds[0].GroupVersion().String(), kinds[0].Kind
 	}
 	return []map[string]any{fields}, nil
-}
-
-func readFile(name string) ([]map[string]any, error) {
-	data, err := userfile.Read(name)
-	if err != nil {
-		return nil, err
-	}
-	var all []map[string]any
-	for i, document := range bytes.Split(append([]byte("\n"), data...), []byte("\n---")) {
-		if len(bytes.TrimSpace(document)) == 0 {
-			continue
-		}
-		encoded, err := yaml.YAMLToJSON(document)
-		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", name, i+1, err)
-		}
-		if string(encoded) == "null" {
-			continue
-		}
-		var fields map[string]any
-		if err := utiljson.Unmarshal(encoded, &fields); err != nil {
-			return nil, fmt.Errorf("%s: document %d is not an object; want a Kubernetes object", name, i+1)
-		}
-		if _, err := objects.Kind(fields); err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", name, i+1, err)
-		}
-		items, isList := fields["items"].([]any)
-		if kind, _ := fields["kind"].(string); !isList || !strings.HasSuffix(kind, "List") {
-			all = append(all, fields)
-			continue
-		}
-		for _, item := range items {
-			if item, ok := item.(map[string]any); ok {
-				all = append(all, item)
-			}
-		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no object; want a Kubernetes object", name)
-	}
-	return all, nil
 }
 
 // one returns the only object of a manifest.

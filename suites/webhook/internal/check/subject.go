@@ -30,7 +30,6 @@ type Subject struct {
 	URL            string
 	CA             []byte
 	ServerName     string
-	Replicas       []string
 	Process        []string
 	Configurations []Manifest
 	Kind           Kind

@@ -96,12 +96,12 @@ func TestBadSubjects(t *testing.T) {
 		"no webhooks":         {func(s *check.Subject) { s.Configurations = configuration("v1", "[]") }, "ValidatingWebhookConfiguration a has no webhooks"},
 		"v1beta1":             {func(s *check.Subject) { s.Configurations = configuration("v1beta1", "[]") }, "want admissionregistration.k8s.io/v1, the only version since"},
 		"caBundle no base64":  {func(s *check.Subject) { s.Configurations = configuration("v1", `[{clientConfig: {caBundle: "%"}}]`) }, "illegal base64"},
-		"no file":             {func(s *check.Subject) { s.Configurations = check.Files(folder + "/none*.yaml") }, "none*.yaml: no such file"},
-		"sample is no object": {func(s *check.Subject) { s.Allow[0].Manifest = write("list.yaml", "[1, 2]")[0] }, "list.yaml: document 1 is not an object"},
-		"sample has no kind":  {func(s *check.Subject) { s.Allow[0].Manifest = write("nokind.yaml", "metadata: {name: a}")[0] }, "nokind.yaml: document 1: manifest has no apiVersion or no kind"},
-		"sample is no YAML":   {func(s *check.Subject) { s.Allow[0].Manifest = write("bad.yaml", "a: [")[0] }, "bad.yaml: document 1: "},
+		"no file":             {func(s *check.Subject) { s.Configurations = check.Files(folder + "/none*.yaml") }, "none*.yaml: cannot be read"},
+		"sample is no object": {func(s *check.Subject) { s.Allow[0].Manifest = write("list.yaml", "[1, 2]")[0] }, "list.yaml:1"},
+		"sample has no kind":  {func(s *check.Subject) { s.Allow[0].Manifest = write("nokind.yaml", "metadata: {name: a}")[0] }, "the document has no apiVersion or no kind"},
+		"sample is no YAML":   {func(s *check.Subject) { s.Allow[0].Manifest = write("bad.yaml", "a: [")[0] }, "bad.yaml:1"},
 		"two objects": {func(s *check.Subject) {
-			s.Allow[0].Manifest = write("two.yaml", "{apiVersion: v1, kind: Pod}\n---\n{apiVersion: v1, kind: Pod}")[0]
+			s.Allow[0].Manifest = write("two.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}")[0]
 		}, "two.yaml has 2 objects; want one"},
 		"unknown field": {func(s *check.Subject) {
 			s.Allow[0].Manifest = write("field.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spek: {}}")[0]
