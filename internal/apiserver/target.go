@@ -14,7 +14,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
@@ -99,7 +98,6 @@ type Target struct {
 	fences    *fence.Fences
 	webhooks  *fence.Webhooks
 	remover   *remover
-	types     reach.TypeChecker
 	sign      *sign // nil if the API server ends with the run
 	info      framework.TargetInfo
 	hooks     *hook.Server
@@ -238,7 +236,7 @@ func (t *Target) Optional() target.Optional {
 	address := t.options.HookAddress
 	optional := target.Optional{
 		HookAddress: &address, Strangers: t.hooks.Strangers, Foreign: t.Foreign, Plugins: t.Plugins, Metrics: t.client.Samples, Audit: t.options.Audit,
-		Explain: t.Explain, TypeCheck: t.TypeCheck, OpenAPI: t.client.OpenAPI, Resources: t.client.Resources.All,
+		Explain: t.Explain, OpenAPI: t.client.OpenAPI, Resources: t.client.Resources.All,
 	}
 	if !t.options.Disposable {
 		optional.Confined = t.Confined
