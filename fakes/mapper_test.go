@@ -8,7 +8,6 @@ import (
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,21 +44,6 @@ func TestRESTMapper(t *testing.T) {
 	}
 	if _, err := mapper.RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"}); !meta.IsNoMatchError(err) {
 		t.Errorf("got %v for an unknown kind", err)
-	}
-}
-
-// A RESTMapping of one of Kubernetes' own kinds has the scope of that kind.
-func TestMappingOfOwnKindNeedsNoScope(t *testing.T) {
-	role := rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
-	mapper := fakes.NewWorld(t, fakes.WithMappings(
-		meta.RESTMapping{GroupVersionKind: role, Resource: role.GroupVersion().WithResource("clusterroles")},
-		meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}},
-	)).RESTMapper()
-	if got, err := mapper.RESTMapping(role.GroupKind()); err != nil || got.Scope != meta.RESTScopeRoot {
-		t.Errorf("ClusterRole: got %v, %v; want it cluster-scoped", got, err)
-	}
-	if got, err := mapper.RESTMapping(schema.GroupKind{Kind: "Pod"}); err != nil || got.Scope != meta.RESTScopeNamespace {
-		t.Errorf("Pod: got %v, %v; want it namespaced", got, err)
 	}
 }
 

@@ -132,8 +132,7 @@ func WithScheme(scheme *runtime.Scheme) Option {
 
 // WithMappings adds resources to the World and its RESTMapper: custom resources, and resources of
 // WithScheme that are cluster-scoped or have an unusual name. Objects whose kind is in no scheme
-// are unstructured. Kind and resource need group, version and name, and each mapping needs a scope,
-// except that of one of Kubernetes' own kinds.
+// are unstructured. Kind and resource need group, version and name, and each mapping needs a scope.
 func WithMappings(mappings ...meta.RESTMapping) Option {
 	return func(c *config) { c.mappings = append(c.mappings, mappings...) }
 }

@@ -83,7 +83,6 @@ func libraries() map[string][]string {
 		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "fakes/internal/apiserver", "suites/webhook/internal/check", "internal/vary"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
 		"github.com/google/cel-go":               {"internal/cel", "internal/policymutants", "suites/policy/internal/rules"},
-		"k8s.io/kube-openapi":                    {"framework/reach"},
 	}
 }
 

@@ -70,9 +70,6 @@ type Call struct {
 	// Response is the response of the AdmissionReview that was sent. Its field patch is decoded
 	// into a list of operations. Nil if no AdmissionReview was sent.
 	Response map[string]any
-	// Raw is the beginning of a body that a webhook under test sent and that is no AdmissionReview with a
-	// response, at most 500 bytes. Bytes that are no UTF-8 are replaced.
-	Raw string
 	// RequestBytes and ResponseBytes are the sizes of the bodies in bytes.
 	RequestBytes, ResponseBytes int
 	// URL is the URL of the webhook under test to which a Hook passed the call on. Empty if the

@@ -8,7 +8,7 @@ import (
 )
 
 // Alias is a second way to call a Hook: for a clientConfig that a scenario writes
-// itself. The certificates of the Server become valid for ServerName.
+// itself.
 //
 // A client that knows an Alias can call the Hook. Its ServerName or Path must contain the Owner,
 // which other clients cannot guess if it is the ID of a scenario.

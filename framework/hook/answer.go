@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -23,23 +22,6 @@ type answer struct {
 	fault  Fault
 	// response is the response of the AdmissionReview in body, or nil.
 	response map[string]any
-	// raw is for framework.Call.Raw.
-	raw string
-}
-
-// rawLimit is the number of bytes of a response that framework.Call.Raw has.
-const rawLimit = 500
-
-// rawOf returns the beginning of a body that is no AdmissionReview with a response.
-func rawOf(body []byte) string {
-	var review struct {
-		Kind     string         `json:"kind"`
-		Response map[string]any `json:"response"`
-	}
-	if utiljson.Unmarshal(body, &review) == nil && review.Kind == "AdmissionReview" && review.Response != nil {
-		return ""
-	}
-	return strings.ToValidUTF8(string(body[:min(len(body), rawLimit)]), "\uFFFD")
 }
 
 // answer returns the HTTP response of the Reply to a review.

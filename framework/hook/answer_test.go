@@ -46,7 +46,7 @@ func TestReplyMakesResponse(t *testing.T) {
 			"patch type", hook.Reply{Patch: []hook.PatchOperation{{Op: "move", From: "/a", Path: "/b"}}, PatchType: pointer("")},
 			map[string]any{
 				"uid": "u-1", "allowed": true, "patchType": "",
-				"patch": base64Of(`[{"op":"move","path":"/b","from":"/a"}]`),
+				"patch": base64Of(`[{"from":"/a","op":"move","path":"/b"}]`),
 			}, "allowed, patch (1 operation)",
 		},
 		{

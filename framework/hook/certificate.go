@@ -46,14 +46,14 @@ func newAuthority(name string) (*authority, error) {
 
 // issue creates a serving certificate. (client-go/util/cert signs none with a given
 // authority.)
-func (a *authority) issue(l leaf) (tls.Certificate, error) {
+func (a *authority) issue(l leaf) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("generate key of serving certificate: %w", err)
+		return nil, fmt.Errorf("generate key of serving certificate: %w", err)
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("generate serial number: %w", err)
+		return nil, fmt.Errorf("generate serial number: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
@@ -66,13 +66,13 @@ func (a *authority) issue(l leaf) (tls.Certificate, error) {
 	for _, host := range l.hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
+		} else if host != "" {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("sign serving certificate for %v: %w", l.hosts, err)
+		return nil, fmt.Errorf("sign serving certificate for %v: %w", l.hosts, err)
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }

@@ -1,5 +1,7 @@
 package hook
 
+import "slices"
+
 // Fault is a named way in which a Hook misbehaves.
 type Fault string
 
@@ -74,10 +76,5 @@ func Faults() []Fault {
 // OfConnection reports whether this is a Fault of the connection, which applies to
 // every call of a Hook.
 func (f Fault) OfConnection() bool {
-	switch f {
-	case Refused, TLSWrongCA, TLSExpired, TLSWrongName, TLSHang:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]Fault{Refused, TLSWrongCA, TLSExpired, TLSWrongName, TLSHang}, f)
 }

@@ -1,13 +1,10 @@
 package hook
 
-// imageReviewVersion is the only version of ImageReview.
-const imageReviewVersion = "imagepolicy.k8s.io/v1alpha1"
-
 // isImageReview reports whether a review is what the admission plugin ImagePolicyWebhook
 // sends to its backend. A Hook can be this backend: a kubeconfig with its URL leads to it.
 // See https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#imagepolicywebhook
 func isImageReview(review map[string]any) bool {
-	return review["kind"] == "ImageReview" && review["apiVersion"] == imageReviewVersion
+	return review["kind"] == "ImageReview" && review["apiVersion"] == "imagepolicy.k8s.io/v1alpha1"
 }
 
 // imageReview returns the ImageReview of a Reply to a received one: of the response to an

@@ -4,7 +4,7 @@ import "testing"
 
 // A Hook answers an ImageReview with an ImageReview.
 func TestImageReview(t *testing.T) {
-	received := map[string]any{"apiVersion": imageReviewVersion, "kind": "ImageReview", "spec": map[string]any{"namespace": "n"}}
+	received := map[string]any{"apiVersion": "imagepolicy.k8s.io/v1alpha1", "kind": "ImageReview", "spec": map[string]any{"namespace": "n"}}
 	for name, one := range map[string]struct {
 		reply   Reply
 		allowed bool

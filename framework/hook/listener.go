@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 
 	"github.com/admissiontest/admissiontest/internal/processes"
 )
@@ -47,28 +46,12 @@ func (s *Server) Listeners() ([]Listener, error) {
 	return all, nil
 }
 
-// AddNames makes the certificates of the Server valid for more names and IP
-// addresses. Connections that begin after it returned get the
-// new certificates. The TLS Faults do not change.
-func (s *Server) AddNames(names ...string) error {
+// AddNames makes the certificates of the Server valid for more names and IP addresses: those of connections that begin after it
+// returned. They are valid for the name in the TLS handshake in any case. The TLS Faults do not change.
+func (s *Server) AddNames(names ...string) {
 	s.portsMu.Lock()
 	defer s.portsMu.Unlock()
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(s.names, name) })
-	if len(names) == 0 {
-		return nil
-	}
 	s.names = append(s.names, names...)
-	for fault, opened := range s.ports {
-		if opened.certificate == nil {
-			continue
-		}
-		certificate, err := s.authority.issue(s.leafFor(fault))
-		if err != nil {
-			return fmt.Errorf("add names %v: %w", names, err)
-		}
-		opened.certificate.Store(&certificate)
-	}
-	return nil
 }
 
 // port returns the port for a Fault, and opens it the first time.
@@ -110,10 +93,6 @@ func (s *Server) open(fault Fault) (opened, error) {
 		}
 		made.caBundle = other.pem
 	}
-	certificate, err := s.authority.issue(s.leafFor(fault))
-	if err != nil {
-		return opened{}, err
-	}
 	at := net.TCPAddr{IP: s.listener.IP, Zone: s.listener.Zone}
 	listener, err := s.limit.Listen(s.ended, at.String())
 	if err != nil {
@@ -124,7 +103,7 @@ func (s *Server) open(fault Fault) (opened, error) {
 		s.listeners.Go(func() { s.hang(listener) })
 		return made, nil
 	}
-	made.certificate = s.serveTLS(listener, certificate)
+	s.serveTLS(listener, fault)
 	return made, nil
 }
 

@@ -29,26 +29,20 @@ func misbehave(review map[string]any, fault Fault) {
 }
 
 func misbehaveInResponse(response map[string]any, fault Fault) {
+	if response["patch"] == nil && (fault == PatchWithoutType || fault == UnknownPatchType) {
+		setPatch(response, harmlessPatch)
+	}
 	switch fault {
 	case WrongUID:
 		response["uid"] = "00000000-0000-0000-0000-000000000000"
 	case PatchWithoutType:
-		keepOrSetPatch(response)
 		delete(response, "patchType")
 	case UnknownPatchType:
-		keepOrSetPatch(response)
 		response["patchType"] = "NoSuchPatchType"
 	case MalformedPatch:
 		setPatch(response, malformedPatch)
 	case InapplicablePatch:
 		setPatch(response, inapplicablePatch)
-	}
-}
-
-// keepOrSetPatch makes sure that the response has a patch.
-func keepOrSetPatch(response map[string]any) {
-	if response["patch"] == nil {
-		setPatch(response, harmlessPatch)
 	}
 }
 

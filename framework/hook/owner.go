@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -149,7 +150,7 @@ func (o *owner) setAnswer(call *framework.Call, answer string) {
 func (o *owner) setResponse(call *framework.Call, a answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	call.Code, call.Response, call.Raw, call.ResponseBytes = a.code, a.response, a.raw, len(a.body)
+	call.Code, call.Response, call.ResponseBytes = a.code, a.response, len(a.body)
 }
 
 // finish sets the end of the call. Only the first finish of a call counts.
@@ -158,5 +159,38 @@ func (v *visit) finish(answer string) {
 	defer v.owner.mu.Unlock()
 	if v.call.Finished.IsZero() {
 		v.call.Answer, v.call.Finished, v.call.GivenUp = answer, time.Now(), v.ctx.Err() != nil
+	}
+}
+
+// barrier is a point at which calls wait for each other. It is guarded by owner.mu.
+type barrier struct {
+	waiting int
+	open    chan struct{}
+}
+
+// waitAtBarrier returns when size calls of the owner wait at the barrier of that name,
+// when the client disconnects, or when the owner is unregistered. The next calls meet
+// at a new barrier.
+func (o *owner) waitAtBarrier(ctx context.Context, name string, size int) {
+	o.mu.Lock()
+	current := o.barriers[name]
+	if current == nil {
+		current = &barrier{open: make(chan struct{})}
+		o.barriers[name] = current
+	}
+	current.waiting++
+	if current.waiting >= size {
+		close(current.open)
+		delete(o.barriers, name)
+	}
+	o.mu.Unlock()
+
+	select {
+	case <-current.open:
+	case <-o.gone:
+	case <-ctx.Done():
+		o.mu.Lock()
+		current.waiting--
+		o.mu.Unlock()
 	}
 }

@@ -10,21 +10,14 @@ import (
 // MarshalJSON writes the operation as RFC 6902 defines it: add, replace and test have a
 // value, which can be null; other operations have none.
 func (o PatchOperation) MarshalJSON() ([]byte, error) {
-	type bare struct {
-		Op   string `json:"op"`
-		Path string `json:"path"`
-		From string `json:"from,omitempty"`
+	fields := map[string]any{"op": o.Op, "path": o.Path}
+	if o.From != "" {
+		fields["from"] = o.From
 	}
-	operation := bare{Op: o.Op, Path: o.Path, From: o.From}
-	switch o.Op {
-	case "add", "replace", "test":
-		return json.Marshal(struct {
-			bare
-			Value any `json:"value"`
-		}{operation, o.Value})
-	default:
-		return json.Marshal(operation)
+	if o.Op == "add" || o.Op == "replace" || o.Op == "test" {
+		fields["value"] = o.Value
 	}
+	return json.Marshal(fields)
 }
 
 // mergePatch returns a document with a JSON merge patch (RFC 7386) applied.

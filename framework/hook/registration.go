@@ -72,19 +72,15 @@ type registration struct {
 // A client that ignores the certificate of a TLS Fault can still call the Hook: the
 // call is allowed and recorded.
 func (s *Server) Register(h Hook) (ClientConfig, error) {
-	if err := h.check(); err != nil {
-		return ClientConfig{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
+	var opened opened
+	var path string
+	err := h.check()
+	if err == nil {
+		opened, err = s.port(h.Script.connectionFault())
 	}
-	opened, err := s.port(h.Script.connectionFault())
-	if err != nil {
-		return ClientConfig{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
+	if err == nil {
+		path, err = s.add(h)
 	}
-	if h.Alias.ServerName != "" {
-		if err := s.AddNames(h.Alias.ServerName); err != nil {
-			return ClientConfig{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
-		}
-	}
-	path, err := s.add(h)
 	if err != nil {
 		return ClientConfig{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
 	}
@@ -192,4 +188,27 @@ func (o *owner) setScript(webhook string, script Script) error {
 		registered.script, registered.next = script, 0
 	}
 	return nil
+}
+
+// Address is how an API server reaches the Hooks that have no Fault of the connection.
+type Address struct {
+	// Host is a name or an IP address.
+	Host string
+	// Port is a TCP port.
+	Port int
+	// CABundle is the certificate authority to trust, in PEM.
+	CABundle []byte
+}
+
+// URLHost returns Host as it is written in a URL: an IPv6 address in brackets.
+func (a Address) URLHost() string {
+	if strings.Contains(a.Host, ":") {
+		return "[" + a.Host + "]"
+	}
+	return a.Host
+}
+
+// Address returns the address in the URLs of Hooks without a Fault of the connection.
+func (s *Server) Address() Address {
+	return Address{Host: s.host, Port: s.listener.Port, CABundle: append([]byte(nil), s.authority.pem...)}
 }

@@ -1,6 +1,10 @@
 package hook
 
-import "time"
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
 
 // Script is what a Hook answers. The zero value allows every request.
 type Script struct {
@@ -66,3 +70,25 @@ type HTTP struct {
 
 // Duration is a time.Duration in Go's notation: "150ms".
 type Duration time.Duration
+
+// String returns the duration in Go's notation: "150ms".
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalJSON writes the duration as a string.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+// UnmarshalJSON reads a string such as "150ms". A number is an error, because it has
+// no unit.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var text string
+	var parsed time.Duration
+	err := json.Unmarshal(data, &text)
+	if err == nil {
+		parsed, err = time.ParseDuration(text)
+	}
+	if err != nil {
+		return fmt.Errorf(`read duration: got %s, want a string of a number and a unit, such as "150ms" or "2s"`, data)
+	}
+	*d = Duration(parsed)
+	return nil
+}

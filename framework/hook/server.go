@@ -75,9 +75,8 @@ type Server struct {
 
 // opened is an open port and the CA bundle to trust there.
 type opened struct {
-	number      int
-	caBundle    []byte
-	certificate *atomic.Pointer[tls.Certificate] // nil if no TLS is served
+	number   int
+	caBundle []byte
 }
 
 // Start creates a certificate authority and a serving certificate, and listens. The
@@ -104,7 +103,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	s := &Server{
 		host: host, secret: redact.NewPathSecret(), authority: authority, limit: processes.NewLimit(processes.MostConnections),
 		owners: map[string]*owner{}, paths: map[string]*registration{},
-		aliases: map[Alias]*registration{}, ports: map[Fault]opened{},
+		aliases: map[Alias]*registration{}, ports: map[Fault]opened{}, proxies: proxies{byKey: map[string]*http.Transport{}},
 	}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = s.newHTTP()
@@ -152,19 +151,18 @@ func (s *Server) listenFirst(ctx context.Context, address string) error {
 		return err
 	}
 	s.listener = listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // a Limit only has TCP
-	certificate, err := s.authority.issue(s.leafFor(NoFault))
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	s.ports[NoFault] = opened{number: s.listener.Port, caBundle: s.authority.pem, certificate: s.serveTLS(listener, certificate)}
+	s.serveTLS(listener, NoFault)
+	s.ports[NoFault] = opened{number: s.listener.Port, caBundle: s.authority.pem}
 	return nil
 }
 
 // leafFor returns the certificate to serve for a Fault. Unless the Fault is about the
-// certificate, it is valid for every name by which this Server is called.
-func (s *Server) leafFor(fault Fault) leaf {
+// certificate, it is valid for every name by which this Server is called, and for the name in the TLS handshake.
+func (s *Server) leafFor(fault Fault, called string) leaf {
+	s.portsMu.Lock()
+	defer s.portsMu.Unlock()
 	served := leaf{
-		hosts:     append([]string{"localhost", "127.0.0.1", "::1", s.host, s.listener.IP.String()}, s.names...),
+		hosts:     append([]string{"localhost", "127.0.0.1", "::1", s.host, s.listener.IP.String(), called}, s.names...),
 		notBefore: time.Now().AddDate(0, 0, -1), notAfter: time.Now().AddDate(1, 0, 0),
 	}
 	switch fault {
@@ -176,12 +174,12 @@ func (s *Server) leafFor(fault Fault) leaf {
 	return served
 }
 
-// serveTLS serves with the certificate that is stored in the result.
-func (s *Server) serveTLS(listener net.Listener, certificate tls.Certificate) *atomic.Pointer[tls.Certificate] {
-	served := &atomic.Pointer[tls.Certificate]{}
-	served.Store(&certificate)
+// serveTLS serves with a certificate for each connection.
+func (s *Server) serveTLS(listener net.Listener, fault Fault) {
 	secured := tls.NewListener(listener, &tls.Config{
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return served.Load(), nil },
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.authority.issue(s.leafFor(fault, hello.ServerName))
+		},
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if offered, ok := hello.Context().Value(protocolsKey{}).(*[]string); ok {
 				*offered = hello.SupportedProtos
@@ -193,7 +191,6 @@ func (s *Server) serveTLS(listener net.Listener, certificate tls.Certificate) *a
 		MinVersion: tls.VersionTLS12,
 	})
 	s.listeners.Go(func() { _ = s.http.Serve(secured) }) // always http.ErrServerClosed
-	return served
 }
 
 // Close ends the Server. It ends calls that hang or wait, closes the connections, and

@@ -121,9 +121,6 @@ func (p *proxies) transport(to *Upstream) (*http.Transport, error) {
 	}
 	made.Protocols.SetHTTP1(true)
 	made.Protocols.SetHTTP2(to.http2())
-	if p.byKey == nil {
-		p.byKey = map[string]*http.Transport{}
-	}
 	p.byKey[to.key()] = made
 	return made, nil
 }
@@ -199,7 +196,7 @@ func (v *visit) proxied() (answer, error) {
 	}
 	made := answer{
 		code: response.StatusCode, header: endToEnd(response.Header), body: body,
-		fault: v.reply.Fault, response: responseIn(body), raw: rawOf(body),
+		fault: v.reply.Fault, response: responseIn(body),
 	}
 	made.text = fmt.Sprintf("HTTP %d", response.StatusCode)
 	if response.StatusCode < http.StatusMultipleChoices {

@@ -113,9 +113,6 @@ func TestProxyChangesNothing(t *testing.T) {
 				call.Path != "/validate" || call.URL != upstream.URL || call.Finished.Before(call.Started) {
 				t.Errorf("recorded %+v", call)
 			}
-			if raw := map[string]string{"nonsense": "<html>"}[name]; call.Raw != raw {
-				t.Errorf("recorded raw body %q, want %q", call.Raw, raw)
-			}
 			if strings.HasPrefix(test.answer, "allowed") {
 				want := map[string]any{"uid": "u-1", "allowed": true, "patchType": "JSONPatch", "patch": []any{map[string]any{"op": "add", "path": "/a", "value": int64(1)}}}
 				if diff := cmp.Diff(want, call.Response); diff != "" {

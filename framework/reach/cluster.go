@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/client-go/informers"
 	listersv1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/admissiontest/admissiontest/internal/kinds"
 )
 
 // Cluster returns what package reach needs to know about the API server, as of the time of the
@@ -27,6 +30,12 @@ type Cluster interface {
 	Params(ctx context.Context, kind schema.GroupVersionKind) (Params, error)
 	// Convert returns a copy of an object in another version.
 	Convert(ctx context.Context, object map[string]any, kind schema.GroupVersionKind) (map[string]any, error)
+}
+
+// NewMapper returns a mapper of equivalent resources for an API server. Lists is what the discovery of the server returns,
+// without the order of the versions of custom resources: give the CustomResourceDefinitions as definitions. See kinds.Catalogue.
+func NewMapper(lists []*metav1.APIResourceList, definitions ...map[string]any) runtime.EquivalentResourceMapper {
+	return kinds.NewCatalogue(lists, definitions...)
 }
 
 // Params are the objects of one kind that policies can use as params.

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -27,12 +26,13 @@ type Admission struct {
 type webhookOf struct {
 	kind, configuration string
 	admissionregistrationv1.MutatingWebhook
+	match      *admissionregistrationv1.MatchResources // its rules and selectors in the form of a policy's
 	conditions *conditions
 }
 
 func (w *webhookOf) mutates() bool { return w.kind == "MutatingWebhookConfiguration" }
 
-// policy is a policy of either kind, validating or mutating. It implements generic.PolicyAccessor.
+// policy is a policy of either kind, validating or mutating.
 type policy struct {
 	kind, name string
 	spec       policySpec
@@ -49,32 +49,13 @@ type policySpec struct {
 	AuditAnnotations []admissionregistrationv1.AuditAnnotation  `json:"auditAnnotations"`
 }
 
-// GetName implements generic.PolicyAccessor.
-func (p *policy) GetName() string { return p.name }
-
-// GetNamespace implements generic.PolicyAccessor.
-func (p *policy) GetNamespace() string { return "" }
-
-// GetParamKind implements generic.PolicyAccessor.
-func (p *policy) GetParamKind() *admissionregistrationv1.ParamKind { return p.spec.ParamKind }
-
-// GetMatchConstraints implements generic.PolicyAccessor.
-func (p *policy) GetMatchConstraints() *admissionregistrationv1.MatchResources {
-	return p.spec.MatchConstraints
-}
-
-// GetFailurePolicy implements generic.PolicyAccessor.
-func (p *policy) GetFailurePolicy() *admissionregistrationv1.FailurePolicyType {
-	return p.spec.FailurePolicy
-}
-
 func (p *policy) mutates() bool { return p.kind == "MutatingAdmissionPolicy" }
 
 func (p *policy) ignores() bool {
 	return *p.spec.FailurePolicy == admissionregistrationv1.Ignore
 }
 
-// binding is a binding of either kind. It implements generic.BindingAccessor.
+// binding is a binding of either kind.
 type binding struct {
 	kind, name string
 	spec       bindingSpec
@@ -85,25 +66,6 @@ type bindingSpec struct {
 	ParamRef          *admissionregistrationv1.ParamRef          `json:"paramRef"`
 	MatchResources    *admissionregistrationv1.MatchResources    `json:"matchResources"`
 	ValidationActions []admissionregistrationv1.ValidationAction `json:"validationActions"`
-}
-
-// GetName implements generic.BindingAccessor.
-func (b *binding) GetName() string { return b.name }
-
-// GetNamespace implements generic.BindingAccessor.
-func (b *binding) GetNamespace() string { return "" }
-
-// GetPolicyName implements generic.BindingAccessor.
-func (b *binding) GetPolicyName() types.NamespacedName {
-	return types.NamespacedName{Name: b.spec.PolicyName}
-}
-
-// GetParamRef implements generic.BindingAccessor.
-func (b *binding) GetParamRef() *admissionregistrationv1.ParamRef { return b.spec.ParamRef }
-
-// GetMatchResources implements generic.BindingAccessor.
-func (b *binding) GetMatchResources() *admissionregistrationv1.MatchResources {
-	return b.spec.MatchResources
 }
 
 // New reads webhook configurations, policies and bindings, as in your manifests or as an API server
@@ -137,61 +99,51 @@ func New(manifests []map[string]any) (*Admission, error) {
 
 func (a *Admission) add(object unstructured.Unstructured) error {
 	kind, name := object.GetKind(), object.GetName()
-	read := runtime.DefaultUnstructuredConverter.FromUnstructured
+	var fields struct {
+		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
+	}
+	var policyOf struct {
+		Spec policySpec `json:"spec"`
+	}
+	var bindingOf struct {
+		Spec bindingSpec `json:"spec"`
+	}
+	read := func(into any) error {
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
+	}
 	switch kind {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
-		var fields struct {
-			Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
-		}
-		if err := read(object.Object, &fields); err != nil {
+		if err := read(&fields); err != nil {
 			return err
 		}
 		for _, w := range fields.Webhooks {
-			setWebhookDefaults(&w)
-			a.webhooks = append(a.webhooks, &webhookOf{kind: kind, configuration: name, MutatingWebhook: w})
+			if w.FailurePolicy == nil {
+				w.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+			}
+			a.webhooks = append(a.webhooks, &webhookOf{kind: kind, configuration: name, MutatingWebhook: w, match: resourcesOf(w)})
 		}
 	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
-		var fields struct {
-			Spec policySpec `json:"spec"`
-		}
-		if err := read(object.Object, &fields); err != nil {
+		if err := read(&policyOf); err != nil {
 			return err
 		}
-		if fields.Spec.FailurePolicy == nil {
-			fields.Spec.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+		spec := policyOf.Spec
+		if spec.FailurePolicy == nil {
+			spec.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
 		}
-		setMatchDefaults(fields.Spec.MatchConstraints)
-		a.policies = append(a.policies, &policy{kind: kind, name: name, spec: fields.Spec})
+		setMatchDefaults(spec.MatchConstraints)
+		a.policies = append(a.policies, &policy{kind: kind, name: name, spec: spec})
 	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
-		var fields struct {
-			Spec bindingSpec `json:"spec"`
-		}
-		if err := read(object.Object, &fields); err != nil {
+		if err := read(&bindingOf); err != nil {
 			return err
 		}
-		setMatchDefaults(fields.Spec.MatchResources)
-		a.bindings = append(a.bindings, &binding{kind: kind, name: name, spec: fields.Spec})
+		setMatchDefaults(bindingOf.Spec.MatchResources)
+		a.bindings = append(a.bindings, &binding{kind: kind, name: name, spec: bindingOf.Spec})
 	}
 	return nil
 }
 
-// setWebhookDefaults sets the defaults of the API that matter here
+// setMatchDefaults sets the defaults of the API that matter here
 // (k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go).
-func setWebhookDefaults(w *admissionregistrationv1.MutatingWebhook) {
-	if w.FailurePolicy == nil {
-		w.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
-	}
-	if w.MatchPolicy == nil {
-		w.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
-	}
-	if w.NamespaceSelector == nil {
-		w.NamespaceSelector = &metav1.LabelSelector{}
-	}
-	if w.ObjectSelector == nil {
-		w.ObjectSelector = &metav1.LabelSelector{}
-	}
-}
-
 func setMatchDefaults(m *admissionregistrationv1.MatchResources) {
 	if m == nil {
 		return

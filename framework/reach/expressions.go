@@ -171,9 +171,8 @@ func (c *conditions) match(in input, params runtime.Object) *whyNot {
 
 // value is the value of a validation.
 type value struct {
-	holds   bool
-	err     error
-	unknown string
+	holds bool
+	err   error
 }
 
 // validate returns the value of each validation.

@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/object"
@@ -38,25 +38,22 @@ type explanation struct {
 // webhooks come first, in the order of the manifests. The package comment lists which Findings
 // there are. It returns an error only if a required field of the request is missing.
 func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluster) ([]Finding, error) {
-	e, err := newExplanation(ctx, request, cluster)
-	if err != nil {
-		return nil, err
-	}
-	return a.explain(e), nil
+	return a.explain(ctx, request, cluster, false)
 }
 
 // Effects is Explain without the Findings with EffectNone. It is several times faster, because it describes nothing
 // that has no effect.
 func (a *Admission) Effects(ctx context.Context, request Request, cluster Cluster) ([]Finding, error) {
-	e, err := newExplanation(ctx, request, cluster)
-	if err != nil {
-		return nil, err
-	}
-	e.brief = true
-	return slices.DeleteFunc(a.explain(e), func(f Finding) bool { return f.Effect == EffectNone }), nil
+	findings, err := a.explain(ctx, request, cluster, true)
+	return slices.DeleteFunc(findings, func(f Finding) bool { return f.Effect == EffectNone }), err
 }
 
-func (a *Admission) explain(e *explanation) []Finding {
+func (a *Admission) explain(ctx context.Context, request Request, cluster Cluster, brief bool) ([]Finding, error) {
+	if request.Operation == "" || request.Resource.Resource == "" || request.Kind.Kind == "" {
+		return nil, fmt.Errorf("explain a request: got operation %q, resource %q and kind %q, want all of them", request.Operation, request.Resource.Resource, request.Kind.Kind)
+	}
+	e := &explanation{ctx: ctx, request: request, cluster: cluster, brief: brief, mutating: request.attributes(true), validating: request.attributes(false)}
+	e.lookup = e.lookUp(e.mutating.GetNamespace())
 	var findings []Finding
 	for _, w := range a.webhooks {
 		findings = append(findings, e.webhook(w))
@@ -76,16 +73,7 @@ func (a *Admission) explain(e *explanation) []Finding {
 			findings = append(findings, Finding{Kind: kind, Binding: b.name}.none(ReasonNoPolicy, "there is no %s %q, which it names", kind, b.spec.PolicyName))
 		}
 	}
-	return findings
-}
-
-func newExplanation(ctx context.Context, request Request, cluster Cluster) (*explanation, error) {
-	if request.Operation == "" || request.Resource.Resource == "" || request.Kind.Kind == "" {
-		return nil, fmt.Errorf("explain a request: got operation %q, resource %q and kind %q, want all of them", request.Operation, request.Resource.Resource, request.Kind.Kind)
-	}
-	e := &explanation{ctx: ctx, request: request, cluster: cluster, mutating: request.attributes(true), validating: request.attributes(false)}
-	e.lookup = e.lookUp(e.mutating.GetNamespace())
-	return e, nil
+	return findings, nil
 }
 
 // bindingsOf returns the bindings of a policy.
@@ -124,6 +112,11 @@ func (c criteria) GetParsedNamespaceSelector() (labels.Selector, error) {
 // GetParsedObjectSelector implements object.ObjectSelectorProvider.
 func (c criteria) GetParsedObjectSelector() (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(c.ObjectSelector)
+}
+
+// GetMatchResources implements matching.MatchCriteria.
+func (c criteria) GetMatchResources() admissionregistrationv1.MatchResources {
+	return *c.MatchResources
 }
 
 // criteriaOf returns the criteria of a policy or binding.
@@ -222,18 +215,16 @@ func (e *explanation) matchObject(c criteria, attributes admission.Attributes) *
 	case is:
 		return nil
 	}
-	kind, given := attributes.GetKind().Kind, e.request.labelsOf()
-	text := fmt.Sprintf("the %s of a connect request has no metadata, so no objectSelector matches it", kind)
-	switch {
-	case len(given) == 0:
-	case !slices.ContainsFunc(given, func(one map[string]string) bool { return len(one) > 0 }):
-		text = fmt.Sprintf("the %s has no labels, so the objectSelector does not match: %s", kind, unmatched(selector, nil))
-	case len(given) == 1:
-		text = "the objectSelector does not match the object: " + unmatched(selector, given[0])
-	default:
-		text = "the objectSelector matches neither the new object (" + unmatched(selector, given[0]) + ") nor the old one (" + unmatched(selector, given[1]) + ")"
+	var texts []string
+	for _, fields := range []map[string]any{e.request.Object, e.request.OldObject} {
+		if fields != nil && attributes.GetOperation() != admission.Connect {
+			texts = append(texts, unmatched(selector, (&unstructured.Unstructured{Object: fields}).GetLabels()))
+		}
 	}
-	return &whyNot{reason: ReasonObjectSelector, text: text}
+	if len(texts) == 0 {
+		texts = []string{"the options of a connect request have no metadata"}
+	}
+	return &whyNot{reason: ReasonObjectSelector, text: "the objectSelector does not match the object: " + strings.Join(texts, "; nor the old object: ")}
 }
 
 // anyOf reports whether one of the rules matches, and in which resource and kind. It uses the API
@@ -242,12 +233,11 @@ func (e *explanation) anyOf(list []admissionregistrationv1.NamedRuleWithOperatio
 	if len(list) == 0 {
 		return false, matched{}, nil
 	}
-	constraints := &admissionregistrationv1.MatchResources{
+	only := criteria{MatchResources: &admissionregistrationv1.MatchResources{
 		ResourceRules: list, MatchPolicy: &matchPolicy,
 		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
-	}
-	matcher := generic.NewPolicyMatcher(matching.NewMatcher(nil, nil))
-	is, resource, kind, err := matcher.DefinitionMatches(attributes, objectInterfaces{mapper: e.cluster}, &policy{spec: policySpec{MatchConstraints: constraints}})
+	}}
+	is, resource, kind, err := matching.NewMatcher(nil, nil).Matches(attributes, objectInterfaces{mapper: e.cluster}, only)
 	return is, matched{resource, kind}, err
 }
 
@@ -294,10 +284,6 @@ type part struct {
 // the rule of which the most parts match.
 func partsOf(rule admissionregistrationv1.NamedRuleWithOperations) []part {
 	type ruleOf = admissionregistrationv1.RuleWithOperations
-	operations := make([]string, 0, len(rule.Operations))
-	for _, operation := range rule.Operations {
-		operations = append(operations, string(operation))
-	}
 	scope := admissionregistrationv1.AllScopes
 	if rule.Scope != nil {
 		scope = *rule.Scope
@@ -307,7 +293,7 @@ func partsOf(rule admissionregistrationv1.NamedRuleWithOperations) []part {
 		{ReasonResource, "resources", rule.Resources, func(every, r *ruleOf) { every.Resources = withAnySubresource(r.Resources) }, resourceIn},
 		{ReasonSubresource, "resources", rule.Resources, func(every, r *ruleOf) { every.Resources = r.Resources }, resourceIn},
 		{ReasonVersion, "apiVersions", rule.APIVersions, func(every, r *ruleOf) { every.APIVersions = r.APIVersions }, func(a admission.Attributes) string { return a.GetResource().Version }},
-		{ReasonOperation, "operations", operations, func(every, r *ruleOf) { every.Operations = r.Operations }, func(a admission.Attributes) string { return string(a.GetOperation()) }},
+		{ReasonOperation, "operations", strings.Fields(strings.Trim(fmt.Sprint(rule.Operations), "[]")), func(every, r *ruleOf) { every.Operations = r.Operations }, func(a admission.Attributes) string { return string(a.GetOperation()) }},
 		{ReasonScope, "scope", []string{string(scope)}, func(every, r *ruleOf) { every.Scope = r.Scope }, scopeOf},
 		{ReasonResourceName, "resourceNames", rule.ResourceNames, nil, func(a admission.Attributes) string { return fmt.Sprintf("%q", a.GetName()) }},
 	}

@@ -20,23 +20,12 @@ import (
 // bindings (k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go), and for reviews that
 // are not stored (k8s.io/kubernetes/pkg/kubeapiserver/admission/exclusion/resources.go).
 func exempt(resource schema.GroupResource) bool {
-	return isReview(resource) || resource.Group == group && slices.Contains([]string{
-		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-	}, resource.Resource)
+	return isReview(resource) || resource.Group == group && strings.Contains(resource.Resource, "admissionpolic")
 }
 
 // isReview reports whether a resource is of reviews that are not stored.
 func isReview(resource schema.GroupResource) bool {
-	switch resource.Group {
-	case "authentication.k8s.io":
-		return slices.Contains([]string{"selfsubjectreviews", "tokenreviews"}, resource.Resource)
-	case "authorization.k8s.io":
-		return slices.Contains([]string{
-			"localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews",
-		}, resource.Resource)
-	default:
-		return false
-	}
+	return strings.HasSuffix(resource.Resource, "reviews") && (resource.Group == "authentication.k8s.io" || resource.Group == "authorization.k8s.io")
 }
 
 // matchPolicy reports whether the rules and selectors of a policy match. If they do not, the Finding says
@@ -189,8 +178,6 @@ func (e *explanation) evaluateOne(p *policy, b *binding, f Finding, in input, pa
 	var texts []string
 	for i, v := range values {
 		switch {
-		case v.unknown != "":
-			return f.unknown("validations[%d]: %s", i, v.unknown)
 		case v.err != nil && p.ignores():
 			ignored = errors.Join(ignored, fmt.Errorf("validations[%d]: %w", i, v.err))
 		case v.err != nil:
@@ -201,7 +188,7 @@ func (e *explanation) evaluateOne(p *policy, b *binding, f Finding, in input, pa
 	}
 	switch {
 	case len(texts) > 0:
-		return f.with(EffectInvalid, "", "%s (validationActions %s)", strings.Join(texts, "; "), actions(b.spec.ValidationActions))
+		return f.with(EffectInvalid, "", "%s (validationActions %s)", strings.Join(texts, "; "), strings.Trim(fmt.Sprint(b.spec.ValidationActions), "[]"))
 	case ignored != nil:
 		return f.failed(true, ignored)
 	case len(values) == 1:
@@ -211,12 +198,4 @@ func (e *explanation) evaluateOne(p *policy, b *binding, f Finding, in input, pa
 	default:
 		return f.none(ReasonValid, "all its %d validations are true", len(values))
 	}
-}
-
-func actions(list []admissionregistrationv1.ValidationAction) string {
-	texts := make([]string, 0, len(list))
-	for _, action := range list {
-		texts = append(texts, string(action))
-	}
-	return strings.Join(texts, ", ")
 }

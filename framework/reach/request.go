@@ -116,15 +116,3 @@ type withObjects struct {
 
 func (w withObjects) GetObject() runtime.Object    { return w.object }
 func (w withObjects) GetOldObject() runtime.Object { return w.old }
-
-// labelsOf returns the labels that the objectSelector compares: first the labels of the new object,
-// then the labels of the old object. The map of an object without labels is nil.
-func (r Request) labelsOf() []map[string]string {
-	var all []map[string]string
-	for _, fields := range []map[string]any{r.Object, r.OldObject} {
-		if fields != nil && r.Operation != string(admission.Connect) {
-			all = append(all, (&unstructured.Unstructured{Object: fields}).GetLabels())
-		}
-	}
-	return all
-}

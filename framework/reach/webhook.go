@@ -6,12 +6,13 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 )
 
-// resources returns the rules and selectors of a webhook in the form of a policy's.
-func (w *webhookOf) resources() *admissionregistrationv1.MatchResources {
+// resourcesOf returns the rules and selectors of a webhook in the form of a policy's.
+func resourcesOf(w admissionregistrationv1.MutatingWebhook) *admissionregistrationv1.MatchResources {
 	m := &admissionregistrationv1.MatchResources{MatchPolicy: w.MatchPolicy, NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector}
 	for _, rule := range w.Rules {
 		m.ResourceRules = append(m.ResourceRules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: rule})
 	}
+	setMatchDefaults(m)
 	return m
 }
 
@@ -34,7 +35,7 @@ func (e *explanation) matchWebhook(w *webhookOf) (Finding, matched, bool) {
 	if isReview(attributes.GetResource().GroupResource()) && !e.request.WebhooksForReviews {
 		return f.none(ReasonExempt, "it is not called for reviews: Kubernetes exempts %s from webhooks since 1.37", attributes.GetResource().Resource), matched{}, false
 	}
-	found, why := e.match(criteria{MatchResources: w.resources()}, attributes)
+	found, why := e.match(criteria{MatchResources: w.match}, attributes)
 	if why != nil {
 		return why.as(f, "it is not called: ", false), matched{}, false // for an error of a selector, the API server refuses the request
 	}

@@ -163,7 +163,7 @@ func (r *reader) params(ctx context.Context, policies []*policy) error {
 			continue
 		}
 		kind := schema.FromAPIVersionAndKind(policy.spec.ParamKind.APIVersion, policy.spec.ParamKind.Kind)
-		param := r.served.OfGroupKind(kind.GroupKind())
+		param := r.served.Of(kind.GroupKind().WithVersion(""))
 		if param == nil || seen[param.GroupResource().String()] {
 			continue
 		}

@@ -2,8 +2,8 @@ package kinds
 
 import (
 	_ "embed"
-	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,31 +46,22 @@ func IsBuiltInGroup(group string) bool {
 	return !strings.Contains(group, ".") || strings.Contains("\n"+builtInTable, "\n"+group+"/")
 }
 
-// IsCluster reports whether objects of one of Kubernetes' own kinds are in no
-// namespace. A test compares it with the discovery of a kube-apiserver.
-func IsCluster(gk schema.GroupKind) bool {
-	switch gk.Group {
-	case "":
-		return slices.Contains([]string{"ComponentStatus", "Namespace", "Node", "PersistentVolume"}, gk.Kind)
-	case "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io",
-		"storagemigration.k8s.io", "node.k8s.io", "imagepolicy.k8s.io", "authentication.k8s.io",
-		"apiextensions.k8s.io", "apiregistration.k8s.io":
-		return true
-	case "authorization.k8s.io":
-		return gk.Kind != "LocalSubjectAccessReview"
-	case "certificates.k8s.io":
-		return slices.Contains([]string{"CertificateSigningRequest", "ClusterTrustBundle"}, gk.Kind)
-	case "networking.k8s.io":
-		return slices.Contains([]string{"IngressClass", "IPAddress", "ServiceCIDR"}, gk.Kind)
-	case "rbac.authorization.k8s.io":
-		return slices.Contains([]string{"ClusterRole", "ClusterRoleBinding"}, gk.Kind)
-	case "resource.k8s.io":
-		return slices.Contains([]string{"DeviceClass", "DeviceTaintRule", "ResourcePoolStatusRequest", "ResourceSlice"}, gk.Kind)
-	case "scheduling.k8s.io":
-		return gk.Kind == "PriorityClass"
-	case "storage.k8s.io":
-		return gk.Kind != "CSIStorageCapacity"
-	default:
-		return false
+// IsCluster reports whether objects of one of Kubernetes' own kinds are in no namespace. A test compares it with the
+// discovery of a kube-apiserver.
+func IsCluster(gk schema.GroupKind) bool { return clusterKinds()[gk] }
+
+var clusterKinds = sync.OnceValue(func() map[schema.GroupKind]bool {
+	all := map[schema.GroupKind]bool{ // what is not served by default
+		{Group: "authentication.k8s.io", Kind: "TokenRequest"}: true, {Group: "imagepolicy.k8s.io", Kind: "ImageReview"}: true,
+		{Group: "internal.apiserver.k8s.io", Kind: "StorageVersion"}: true, {Group: "resource.k8s.io", Kind: "ResourcePoolStatusRequest"}: true,
 	}
-}
+	for _, list := range BuiltIn() {
+		version, _ := schema.ParseGroupVersion(list.GroupVersion) // of the table
+		for _, r := range list.APIResources {
+			if !r.Namespaced && !strings.Contains(r.Name, "/") {
+				all[version.WithKind(r.Kind).GroupKind()] = true
+			}
+		}
+	}
+	return all
+})

@@ -193,18 +193,11 @@ func (c *Catalogue) Find(group, resource string) []*Resource {
 	return slices.Clone(c.byName[schema.GroupResource{Group: group, Resource: name}])
 }
 
-// Of returns the resource of a kind, or nil if the kind is not served.
+// Of returns the resource of a kind, or nil if the kind is not served. A kind without a version stands for any version.
 func (c *Catalogue) Of(kind schema.GroupVersionKind) *Resource {
-	found := c.where(func(r *Resource) bool { return r.Kind == kind })
-	if len(found) == 0 {
-		return nil
-	}
-	return found[0]
-}
-
-// OfGroupKind returns the resource of a kind in one of its versions, or nil if the kind is not served.
-func (c *Catalogue) OfGroupKind(kind schema.GroupKind) *Resource {
-	found := c.where(func(r *Resource) bool { return r.Kind.GroupKind() == kind })
+	found := c.where(func(r *Resource) bool {
+		return r.Kind == kind || kind.Version == "" && r.Kind.GroupKind() == kind.GroupKind()
+	})
 	if len(found) == 0 {
 		return nil
 	}

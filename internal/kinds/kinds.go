@@ -64,7 +64,7 @@ func New(schemes []*runtime.Scheme, mappings []meta.RESTMapping) (*Registry, err
 		r.schemes = append(r.schemes, scheme)
 	}
 	for _, m := range mappings {
-		if problem := r.complete(&m); problem != "" {
+		if problem := r.lacks(m); problem != "" {
 			wrong = append(wrong, fmt.Errorf("WithMappings: mapping of kind %q to resource %q: %s", m.GroupVersionKind, m.Resource, problem))
 			continue
 		}
@@ -73,23 +73,16 @@ func New(schemes []*runtime.Scheme, mappings []meta.RESTMapping) (*Registry, err
 	return r, errors.Join(wrong...)
 }
 
-// complete sets the scope of a RESTMapping for one of Kubernetes' own kinds. It returns what else the
-// mapping lacks, or "".
-func (r *Registry) complete(m *meta.RESTMapping) (problem string) {
+// lacks returns what a RESTMapping lacks, or "".
+func (r *Registry) lacks(m meta.RESTMapping) string {
 	kind, resource := m.GroupVersionKind, m.Resource
-	core := slices.ContainsFunc(r.schemes, func(s *runtime.Scheme) bool { return s.Recognizes(kind) && kind.Group == "" })
 	switch {
-	case kind.Kind == "" || kind.Version == "" || resource.Resource == "" || kind.Group == "" && !core:
+	case kind.Kind == "" || kind.Version == "" || resource.Resource == "" || kind.Group == "" && !r.Builtin().Recognizes(kind):
 		return "group, version or name is not set: set all of both; the name of the resource is the plural"
 	case kind.GroupVersion() != resource.GroupVersion():
 		return "the kind and its resource must have the same group and version"
-	case m.Scope != nil:
-	case !r.Builtin().Recognizes(kind):
+	case m.Scope == nil:
 		return "Scope is not set: set it to meta.RESTScopeNamespace, or to meta.RESTScopeRoot for a cluster-scoped resource"
-	case IsCluster(kind.GroupKind()):
-		m.Scope = meta.RESTScopeRoot
-	default:
-		m.Scope = meta.RESTScopeNamespace
 	}
 	return ""
 }
@@ -250,7 +243,7 @@ func (r *Registry) Versions() []schema.GroupVersion {
 	for _, m := range r.mappings {
 		add(m.Resource.GroupVersion())
 	}
-	sortVersions(all)
+	slices.SortStableFunc(all, func(a, b schema.GroupVersion) int { return strings.Compare(a.Group, b.Group) })
 	return all
 }
 

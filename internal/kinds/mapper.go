@@ -1,7 +1,6 @@
 package kinds
 
 import (
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,12 +22,7 @@ func newMapper(r *Registry) meta.RESTMapper {
 	preferred := make([]schema.GroupVersionKind, 0, len(versions))
 	for _, gv := range versions {
 		for resource, k := range r.Served(gv) {
-			scope := meta.RESTScopeNamespace
-			if !k.Namespaced {
-				scope = meta.RESTScopeRoot
-			}
-			singular := gv.WithResource(strings.ToLower(k.GVK.Kind))
-			mapper.AddSpecific(k.GVK, gv.WithResource(resource), singular, scope)
+			mapper.AddSpecific(k.GVK, gv.WithResource(resource), gv.WithResource(strings.ToLower(k.GVK.Kind)), k.scope())
 		}
 		resources = append(resources, gv.WithResource(meta.AnyResource))
 		preferred = append(preferred, gv.WithKind(meta.AnyKind))
@@ -48,25 +42,17 @@ func (m quickMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta
 	if len(versions) != 1 || versions[0] == "" {
 		return m.RESTMapper.RESTMapping(gk, versions...)
 	}
-	var found []*meta.RESTMapping
-	kind := gk.WithVersion(versions[0])
-	for resource, k := range m.kinds.Served(kind.GroupVersion()) {
-		if k.GVK != kind {
-			continue
-		}
-		scope := meta.RESTScopeNamespace
-		if !k.Namespaced {
-			scope = meta.RESTScopeRoot
-		}
-		found = append(found, &meta.RESTMapping{Resource: kind.GroupVersion().WithResource(resource), GroupVersionKind: kind, Scope: scope})
-	}
-	if len(found) != 1 {
+	k, err := m.kinds.ByKind(gk.WithVersion(versions[0]))
+	if err != nil || m.kinds.ByResource(k.GVR) != k {
 		return m.RESTMapper.RESTMapping(gk, versions...)
 	}
-	return found[0], nil
+	return &meta.RESTMapping{Resource: k.GVR, GroupVersionKind: k.GVK, Scope: k.scope()}, nil
 }
 
-// sortVersions sorts groups by name, and keeps the order of the versions in them.
-func sortVersions(versions []schema.GroupVersion) {
-	slices.SortStableFunc(versions, func(a, b schema.GroupVersion) int { return strings.Compare(a.Group, b.Group) })
+// scope returns the scope of the objects of a kind.
+func (k *Kind) scope() meta.RESTScope {
+	if k.Namespaced {
+		return meta.RESTScopeNamespace
+	}
+	return meta.RESTScopeRoot
 }

@@ -1,9 +1,6 @@
 package object
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // IsAdmission reports whether a manifest is one of admissionregistration.k8s.io: a webhook
 // configuration, a policy or a binding.
@@ -16,14 +13,6 @@ func IsAdmission(manifest map[string]any) bool {
 func IsPolicy(manifest map[string]any) bool {
 	kind, _ := manifest["kind"].(string)
 	return IsAdmission(manifest) && strings.Contains(kind, "Policy")
-}
-
-// HasParams reports whether one of the manifests is a policy with parameters.
-func HasParams(manifests []map[string]any) bool {
-	return slices.ContainsFunc(manifests, func(manifest map[string]any) bool {
-		spec, _ := manifest["spec"].(map[string]any)
-		return IsPolicy(manifest) && spec["paramKind"] != nil
-	})
 }
 
 // Describe names a manifest by its kind and name: "ConfigMap subject". Without a name, it has

@@ -117,9 +117,7 @@ func (s *inCluster) open(ctx context.Context) error {
 	if err := s.create(ctx); err != nil {
 		return err
 	}
-	if err := s.hooks.AddNames(s.host(), s.clusterIP); err != nil {
-		return err
-	}
+	s.hooks.AddNames(s.host(), s.clusterIP)
 	limited, cancel := context.WithTimeout(ctx, relayStartLimit)
 	defer cancel()
 	channel, err := s.await(limited)

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -112,27 +113,21 @@ func Stored(fields map[string]any) map[string]any {
 // Validated returns a request as validating webhooks get it. After the mutating webhooks, an API server sets the uid,
 // the time and the generated name of an object that is created, and makes Scales anew, without managedFields.
 func Validated(r reach.Request) reach.Request {
-	change := func(fields map[string]any, edit func(map[string]any)) map[string]any {
-		u := (&unstructured.Unstructured{Object: fields}).DeepCopy()
-		if metadata, ok := u.Object["metadata"].(map[string]any); ok {
-			edit(metadata)
-		}
-		return u.Object
-	}
 	switch {
 	case r.Operation == OpCreate && r.Subresource == "" && r.Object != nil:
-		r.Object = change(r.Object, func(metadata map[string]any) {
-			metadata["uid"], metadata["creationTimestamp"] = storedUID, storedTime
-			if prefix, _ := metadata["generateName"].(string); prefix != "" && (metadata["name"] == nil || metadata["name"] == "") {
-				metadata["name"] = prefix + generatedSuffix
-			}
-		})
-		if r.Name == "" {
-			r.Name = (&unstructured.Unstructured{Object: r.Object}).GetName()
+		u := (&unstructured.Unstructured{Object: r.Object}).DeepCopy()
+		if u.GetName() == "" && u.GetGenerateName() != "" {
+			u.SetName(u.GetGenerateName() + generatedSuffix)
 		}
+		u.SetUID(storedUID)
+		_ = unstructured.SetNestedField(u.Object, storedTime, "metadata", "creationTimestamp") // it has metadata
+		r.Object, r.Name = u.Object, cmp.Or(r.Name, u.GetName())
 	case r.Operation == OpUpdate && r.Subresource == "scale":
-		without := func(metadata map[string]any) { delete(metadata, "managedFields") }
-		r.Object, r.OldObject = change(r.Object, without), change(r.OldObject, without)
+		for _, fields := range []*map[string]any{&r.Object, &r.OldObject} {
+			u := (&unstructured.Unstructured{Object: *fields}).DeepCopy()
+			u.SetManagedFields(nil)
+			*fields = u.Object
+		}
 	}
 	return r
 }

@@ -158,7 +158,7 @@ func (r *Resources) Of(kind schema.GroupVersionKind) (Resource, error) {
 		}
 	}
 	slices.Sort(names)
-	if correct := suggest.Nearest(kind.Kind, names); correct != "" && r.builtIn.OfGroupKind(kind.GroupKind()) == nil {
+	if correct := suggest.Nearest(kind.Kind, names); correct != "" && r.builtIn.Of(kind.GroupKind().WithVersion("")) == nil {
 		return Resource{}, &framework.ManifestError{Field: "kind", Err: fmt.Errorf("there is no kind %s in %s; did you mean %q?", kind.Kind, kind.GroupVersion(), correct)}
 	}
 	return Resource{}, fmt.Errorf("%w (is its CustomResourceDefinition given?)", not)

@@ -153,12 +153,3 @@ func plugin(name string, changed ...string) framework.Call {
 func refusing(name string) framework.Call {
 	return framework.Call{Phase: framework.Validating, Observed: true, Plugin: &framework.PluginCall{Name: name, Handled: true, Refused: &framework.PluginRefusal{Code: 403}}}
 }
-
-// TestRawAnswer: the line of a call has what a webhook under test sent instead of an AdmissionReview.
-func TestRawAnswer(t *testing.T) {
-	t.Parallel()
-	got := summary(framework.Call{URL: "https://127.0.0.1:9443", Answer: "HTTP 404", Raw: "404 page not found\n", RequestBytes: 7, ResponseBytes: 19}, nil)
-	if want := "HTTP 404; 7 bytes received, 19 sent; its answer is no AdmissionReview with a response: 404 page not found\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}

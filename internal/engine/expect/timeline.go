@@ -112,9 +112,6 @@ func summary(call framework.Call, patch []report.PatchOperation) string {
 		}
 		text += fmt.Sprintf("; %d bytes received, %d sent", call.RequestBytes, call.ResponseBytes)
 	}
-	if call.URL != "" && call.Raw != "" {
-		text += "; its answer is no AdmissionReview with a response: " + call.Raw
-	}
 	return text
 }
 
