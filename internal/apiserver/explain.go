@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -41,6 +42,25 @@ func (t *Target) Explain(ctx context.Context, id string, request framework.Reque
 	}
 	a.kept = request.Verb != framework.VerbDelete && result.Allowed() && !request.DryRun
 	return admission.Explain(ctx, a.request(ctx, request, result), a)
+}
+
+// TypeCheck returns what the type check of Kubernetes says about the policies of the Sandbox with that ID,
+// for the kind of object of a Request. It returns an error if the API server has no schema for it.
+func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Request) ([]reach.TypeWarning, error) {
+	a, admission, err := t.ask(ctx, t.installer.Given(id), request.Kind)
+	if err != nil {
+		return nil, err
+	}
+	discoverer, err := t.client.Discovery(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := reach.Checked{Kind: a.KindFor(a.res.GroupVersionResource, request.Subresource), Resources: a, Client: discoverer}
+	for _, definition := range a.definitions {
+		crd := unstructured.Unstructured{Object: definition}
+		of.Version = fmt.Sprintf("%s/%d", crd.GetUID(), crd.GetGeneration())
+	}
+	return t.types.Check(admission, of)
 }
 
 // ask returns what manifests are of, and the cluster for Requests for a kind: it reads which resources are equivalent.

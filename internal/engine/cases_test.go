@@ -172,8 +172,8 @@ func (r *refusing) err(what string) error {
 	return fmt.Errorf("do it: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Message: r.message}})
 }
 
-func (r *refusing) Check(context.Context) error { return r.err("check") }
-func (r *refusing) Version(context.Context) (string, error)          { return "v1.36.3", nil }
+func (r *refusing) Check(context.Context) error             { return r.err("check") }
+func (r *refusing) Version(context.Context) (string, error) { return "v1.36.3", nil }
 func (r *refusing) Start(_ context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {
 		return nil, target.ErrNoProfiles

@@ -35,8 +35,8 @@ type unsteady struct {
 	requests int
 }
 
-func (u *unsteady) Check(context.Context) error { return nil }
-func (u *unsteady) Version(context.Context) (string, error)          { return "v1.36.3", nil }
+func (u *unsteady) Check(context.Context) error             { return nil }
+func (u *unsteady) Version(context.Context) (string, error) { return "v1.36.3", nil }
 func (u *unsteady) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return unsteadyTarget{targettest.Target{Sandbox: u}, u}, nil
 }

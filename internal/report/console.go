@@ -212,6 +212,9 @@ func (p *printer) last(r Report) {
 	if r.ForeignRequests > 0 {
 		p.line("rejected: %d requests to the webhooks of this run, from clients other than the API server; no verdict depends on them", r.ForeignRequests)
 	}
+	for _, warning := range r.warnings() {
+		p.line("warning: %s", printable(warning))
+	}
 	for _, one := range r.NotSeen {
 		p.line("not seen: %s", printable(one.String()))
 	}
@@ -233,6 +236,18 @@ func (p *printer) last(r Report) {
 	p.line("%d %s: %d pass, %d fail%s, %d unsupported, %d skipped, %d inconclusive, %d error (%s): %s",
 		r.Summary.Total, noun, r.Summary.Pass, r.Summary.Fail, known(r.Outcomes), r.Summary.Unsupported, r.Summary.Skipped,
 		r.Summary.Inconclusive, r.Summary.Error, times, p.colored(verdict, word))
+}
+
+// warnings returns the warnings of the outcomes, each once.
+func (r Report) warnings() []string {
+	var all []string
+	for _, outcome := range r.Outcomes {
+		if outcome.Evidence != nil {
+			all = append(all, outcome.Evidence.Warnings...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // known returns the number of known failures, or "".

@@ -37,6 +37,9 @@ func (p *printer) failure(outcome Outcome) {
 	for _, cause := range evidence.Causes {
 		p.field("cause", cause)
 	}
+	for _, warning := range evidence.Warnings {
+		p.field("warning", warning)
+	}
 	for _, decision := range evidence.Decisions {
 		p.field("inferred", decision.Subject+": "+decision.Text)
 	}

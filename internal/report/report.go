@@ -234,6 +234,8 @@ type Evidence struct {
 	// Decisions says what each webhook, policy and binding of the scenario does for the request. It
 	// leaves out webhooks that are in Timeline.
 	Decisions []Decision `json:"decisions,omitempty"`
+	// Warnings are what the type check of Kubernetes says about the policies that apply to the request.
+	Warnings []string `json:"warnings,omitempty"`
 	// DurationMillis is the time from the request of the client to the response. 0 means not known.
 	DurationMillis float64 `json:"durationMillis,omitempty"`
 }

@@ -16,7 +16,7 @@ func (o Outcome) WithTexts(replace func(text string) string) Outcome {
 func (e Evidence) withTexts(replace func(text string) string) Evidence {
 	e.Action, e.Response = replace(e.Action), replace(e.Response)
 	e.RefusedBy, e.Details = replace(e.RefusedBy), replace(e.Details)
-	e.Causes = replaced(e.Causes, replace)
+	e.Causes, e.Warnings = replaced(e.Causes, replace), replaced(e.Warnings, replace)
 	e.Decisions = replaced(e.Decisions, func(d Decision) Decision {
 		d.Subject, d.Text = replace(d.Subject), replace(d.Text)
 		return d

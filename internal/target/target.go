@@ -133,6 +133,9 @@ type Optional struct {
 	// Explain returns what each webhook, policy and binding of the scenario of that ID does about a
 	// request, after its result. The ID "" stands for Foreign.
 	Explain func(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error)
+	// TypeCheck returns what the type check of Kubernetes says about the policies of the scenario of that
+	// ID, for the kind of object of a request.
+	TypeCheck func(ctx context.Context, id string, request framework.Request) ([]reach.TypeWarning, error)
 	// Plugins returns the names of the enabled admission plugins. If it also returns an error, other
 	// plugins may be enabled too. If Plugins is nil, the enabled plugins are not known.
 	Plugins func(ctx context.Context) ([]string, error)

@@ -2,11 +2,16 @@ package execution
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
 	"github.com/admissiontest/admissiontest/internal/object"
@@ -42,6 +47,41 @@ func InProject(project *shipped.Project, index int, name string) expect.Manifest
 			return project.ErrorIn(index, field, at, message)
 		},
 	}
+}
+
+// typeWarnings returns what the type check says about the policies that were evaluated for a request, with
+// positions. It returns none if the API server has no schema for the object.
+func (c *Case) typeWarnings(request framework.Request, decisions []report.Decision) (texts []string) {
+	check := c.target.Optional().TypeCheck
+	evaluated := slices.DeleteFunc(slices.Clone(decisions), func(d report.Decision) bool {
+		return d.Effect == string(reach.EffectNone) && !slices.Contains([]reach.Reason{reach.ReasonValid, reach.ReasonMatchCondition, reach.ReasonErrorIgnored}, reach.Reason(d.Reason))
+	})
+	if check == nil || len(evaluated) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), explainLimit)
+	defer cancel()
+	warnings, err := check(ctx, c.ID, request)
+	if err != nil {
+		return nil // the decisions say enough
+	}
+	for _, w := range warnings {
+		policy := reach.Finding{Kind: w.Kind, Name: w.Name}.Subject()
+		if !slices.ContainsFunc(evaluated, func(d report.Decision) bool { return d.Subject == policy || strings.HasPrefix(d.Subject, policy+", ") }) {
+			continue
+		}
+		for _, m := range c.configurations() {
+			is := unstructured.Unstructured{Object: m.Object}
+			if is.GetKind() != w.Kind || strings.TrimPrefix(is.GetName(), c.ID+"-") != w.Name {
+				continue
+			}
+			for _, problem := range m.OfExpression(w.Field, w.Text) {
+				texts = append(texts, fmt.Sprintf("%v (type check for %s)", problem, w.Object.Kind))
+			}
+			break
+		}
+	}
+	return texts
 }
 
 // positions returns what adds the positions in the files of the user to texts about expressions: to how an API server and

@@ -118,6 +118,7 @@ func (c *Case) evidence(f *Failure) *report.Evidence {
 		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain,
 	})
 	if f.Request != nil {
+		found.Warnings = c.typeWarnings(*f.Request, found.Decisions)
 		c.positioned(found)
 	}
 	return found
