@@ -34,15 +34,33 @@ func Visit(text string, f func(ast.Expr)) {
 	}
 }
 
+// Constants returns the strings and integers in expressions, each once.
+func Constants(expressions ...string) []any {
+	var found []any
+	for _, each := range expressions {
+		Visit(each, func(part ast.Expr) {
+			if part.Kind() != ast.LiteralKind {
+				return
+			}
+			value := part.AsLiteral().Value()
+			switch value.(type) {
+			case string, int64:
+				if value != "" && !slices.Contains(found, value) {
+					found = append(found, value)
+				}
+			}
+		})
+	}
+	return found
+}
+
 // Texts returns the strings in expressions, each once.
 func Texts(expressions ...string) []string {
 	var found []string
-	for _, each := range expressions {
-		Visit(each, func(part ast.Expr) {
-			if text, ok := Literal(part); ok && text != "" && !slices.Contains(found, text) {
-				found = append(found, text)
-			}
-		})
+	for _, each := range Constants(expressions...) {
+		if text, ok := each.(string); ok {
+			found = append(found, text)
+		}
 	}
 	return found
 }

@@ -63,6 +63,9 @@ type Options struct {
 	ObservePlugins bool
 	// Progress receives the stages and outcomes of the run. Nil discards them.
 	Progress Progress
+	// Results is called with the response to each request of a step, and the name of the scenario or case, by several
+	// goroutines at the same time. Nil is not called.
+	Results func(name string, result framework.Result)
 	// Rerun returns the command that runs one scenario again, for reports. It can be nil.
 	Rerun func(scenario.Scenario) string
 }

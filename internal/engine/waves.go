@@ -144,6 +144,7 @@ func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
 	r.number++
 	setup, err := execution.New(s, r.target, execution.Options{
 		Number: r.number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
+		Results: r.options.Results,
 	})
 	if err != nil {
 		r.finishAll([]scenario.Scenario{s}, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})

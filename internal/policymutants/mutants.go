@@ -1,6 +1,6 @@
 // Package policymutants finds which changes of policies the cases of a PolicyTest do not notice. The cases run again with
 // mutants: copies of the policies and bindings with one change each. So an API server needs no changes, and its own decision is what
-// counts.
+// counts. For survivors it looks for a case that notices them.
 package policymutants
 
 import (
@@ -23,7 +23,9 @@ type mutant struct {
 	field    string
 	at       [2]int
 	old, new string
-	manifest map[string]any
+	// expression is the expression that is changed or dropped, and part the part of it that is changed. Both are "" if there is none.
+	expression, part string
+	manifest         map[string]any
 }
 
 // test is a PolicyTest: all scenarios that the loader made of it, which have the same policies.
@@ -59,7 +61,8 @@ type MutateOptions struct {
 
 // Mutate runs the cases of the PolicyTests among the scenarios of options with mutants of their policies, all at the same
 // time, and returns those that no case notices. Beside the mutants of a test, its cases also run with the unchanged policies: if one
-// does not pass there, nothing is known about the mutants.
+// does not pass there, nothing is known about the mutants. If the search for cases that notice survivors fails, the mutants are
+// returned with the error.
 func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([]report.Mutants, error) {
 	passed := map[string]bool{}
 	for _, outcome := range which.Before.Outcomes {
@@ -101,15 +104,19 @@ func Mutate(ctx context.Context, options engine.Options, which MutateOptions) ([
 			run.note(outcome)
 		}
 	}
+	var survivors []*mutantRun
 	for _, run := range order {
-		run.count()
+		if run.count() {
+			survivors = append(survivors, run)
+		}
 	}
+	err = findCases(ctx, options, survivors)
 	for _, m := range all {
 		slices.SortStableFunc(m.Survivors, func(a, b report.Survivor) int {
 			return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
 		})
 	}
-	return all, nil
+	return all, err
 }
 
 // choose returns the mutants that run, at equal distances in their order.
@@ -138,6 +145,8 @@ type mutantRun struct {
 	noticed  string
 	refused  bool
 	unjudged string
+	// survivor is its index in into.Survivors, if it is one.
+	survivor int
 }
 
 // copies returns copies of the scenarios of the test with the mutant, and notes the names of their cases.
@@ -182,8 +191,8 @@ func quietly(options engine.Options, scenarios []scenario.Scenario, stage string
 	return options
 }
 
-// count counts the mutant.
-func (r *mutantRun) count() {
+// count counts the mutant, and reports whether it is a survivor.
+func (r *mutantRun) count() bool {
 	changed := "" // what the unchanged policies do now
 	switch c := r.control; {
 	case c.noticed != "":
@@ -202,8 +211,11 @@ func (r *mutantRun) count() {
 		r.into.Reason = cmp.Or(r.into.Reason, reason, "a case has no outcome")
 	default:
 		problem := r.test.scenarios[0].ErrorIn(fmt.Sprintf("given[%d]", r.index), r.field, r.at, "")
+		r.survivor = len(r.into.Survivors)
 		r.into.Survivors = append(r.into.Survivors, report.Survivor{
 			File: problem.File, Line: problem.Line, Column: problem.Column, Field: r.field, Old: r.old, New: r.new,
 		})
+		return true
 	}
+	return false
 }

@@ -61,7 +61,7 @@ func TestMutate(t *testing.T) {
 	for _, m := range all {
 		fmt.Fprintf(&text, "%s: %d possible, %d noticed, %d refused, %d not judged %s\n", m.Name, m.Possible, m.Noticed, m.Refused, m.Unjudged, m.Reason)
 		for _, s := range m.Survivors {
-			fmt.Fprintf(&text, "  %d:%d %s: %s -> %s\n", s.Line, s.Column, s.Field, s.Old, s.New)
+			fmt.Fprintf(&text, "  %d:%d %s: %s -> %s\n%s", s.Line, s.Column, s.Field, s.Old, s.New, caseText(t, s))
 		}
 		if m.Name == "strong" && m.Noticed+m.Refused != m.Possible {
 			t.Errorf("strong: got %d of %d noticed, want all", m.Noticed, m.Possible)

@@ -128,7 +128,8 @@ func (m *mutator) field(value any, path cel.Path, name string) {
 	}
 	if several, can := dropped()[name]; can && (len(items) > 1 || !several) {
 		for _, item := range slices.SortedFunc(maps.Keys(items), func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
-			m.add(mutant{at: [2]int{1, 1}, old: describe(items[item])}, path.Then(item), nil)
+			expression, _, _ := unstructured.NestedString(map[string]any{"": items[item]}, "", "expression")
+			m.add(mutant{at: [2]int{1, 1}, old: describe(items[item]), expression: expression}, path.Then(item), nil)
 		}
 	}
 	text, isText := value.(string)
@@ -192,7 +193,7 @@ func (m *mutator) expression(path cel.Path, text string) {
 			changed, _, _ := cel.Parse(text)
 			target := nodesOf(changed)[i]
 			other := variants(target)[j]
-			of := mutant{at: cel.Start(n.is, info), old: textOf(n.is), new: textOf(other.is)}
+			of := mutant{at: cel.Start(n.is, info), old: textOf(n.is), new: textOf(other.is), expression: text, part: textOf(n.is)}
 			switch {
 			case other.operator != "":
 				of.at, of.old, of.new = cel.Operator(n.is, info), symbol(n.is.AsCall().FunctionName()), symbol(other.operator)

@@ -1,5 +1,11 @@
 package report
 
+import (
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
 // Mutants says which changes of the policies of one PolicyTest its cases do not notice. Its keys are frozen.
 type Mutants struct {
 	// Name is the name of the PolicyTest.
@@ -27,6 +33,18 @@ type Survivor struct {
 	Field string `json:"field"`
 	Old   string `json:"old"`
 	New   string `json:"new"`
+	// Case has the fields of a case of the PolicyTest that notices the change. It is nil if none was found: then the changed policy
+	// possibly means the same.
+	Case map[string]any `json:"case,omitempty"`
+}
+
+// caseText returns the case as YAML for the list cases, below a line that says what it is.
+func (s Survivor) caseText() string {
+	text, err := yaml.Marshal([]map[string]any{s.Case})
+	if err != nil || s.Case == nil {
+		return ""
+	}
+	return "this case notices it:\n" + string(text)
 }
 
 // mutants writes the mutants that no case notices.
@@ -41,6 +59,9 @@ func (p *printer) mutants(all []Mutants) {
 				change = "without " + s.Old
 			}
 			p.line("  %s:%d:%d  %s  (%s)", printable(s.File), s.Line, s.Column, printable(change), printable(s.Field))
+			for line := range strings.Lines(s.caseText()) {
+				p.line("    %s", printable(strings.TrimRight(line, "\n")))
+			}
 		}
 		if len(m.Survivors) > 0 {
 			p.line("  for each survivor, add a case that fails with the change, unless the changed policy means the same")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/expect"
@@ -60,6 +61,8 @@ type Case struct {
 	inner bool
 	// answers are the responses of the parallel step that this step is in.
 	answers *answers
+	// observe is called with each response. It can be nil.
+	observe func(name string, result framework.Result)
 	// path is the field path of the current step in the spec: "when[1]".
 	path string
 
@@ -77,6 +80,8 @@ type Options struct {
 	Unseen expect.Unseen
 	// Install is what is installed for all scenarios, or nil.
 	Install *shipped.Project
+	// Results is that of the options of the engine.
+	Results func(name string, result framework.Result)
 }
 
 // shared is the state that the steps of a case share.
@@ -129,6 +134,7 @@ func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, err
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
 		users: map[string]bool{}, patience: options.Patience, project: options.Install, Unseen: options.Unseen, shared: newShared(),
+		observe: options.Results,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)

@@ -93,6 +93,9 @@ func (c *Case) send(ctx context.Context, request framework.Request) (framework.R
 	}
 	result, err := do(ctx, request)
 	if result.Status.Code != 0 {
+		if c.observe != nil {
+			c.observe(c.Scenario.Metadata.Name, result)
+		}
 		c.noteWrite(request, result)
 	}
 	return result, err
