@@ -70,9 +70,6 @@ func (a *app) init(to string, args []string) error {
 	if len(args) == 0 {
 		return usagef("init: no arguments; want files or folders with policies, or with webhook configurations")
 	}
-	if err := checkTo(to); err != nil { // before the folder is read in which an earlier init wrote it
-		return err
-	}
 	project, err := shipped.Read(args...)
 	if err != nil {
 		return err
@@ -113,9 +110,9 @@ func (a *app) init(to string, args []string) error {
 	return nil
 }
 
-// checkTo checks --to, unless it is the standard output or not known yet.
+// checkTo checks --to, unless it is the standard output.
 func checkTo(to string) error {
-	if to == "" || to == toStdout {
+	if to == toStdout {
 		return nil
 	}
 	if _, err := os.Lstat(to); err == nil {
@@ -430,26 +427,15 @@ func (d *draft) policyTest() ([]yaml.MapSlice, error) {
 	}
 	var files []string
 	for _, file := range d.files() {
-		relative, err := relativeTo(filepath.Dir(d.to), file)
-		if err != nil {
+		from, err := filepath.Abs(filepath.Dir(d.to))
+		to, wrong := filepath.Abs(file)
+		relative, notBelow := filepath.Rel(from, to)
+		if err := errors.Join(err, wrong, notBelow); err != nil {
 			return nil, err
 		}
 		files = append(files, filepath.ToSlash(relative))
 	}
 	return []yaml.MapSlice{fieldsOf("apiVersion", scenario.APIVersion, "kind", scenario.KindPolicyTest, "policies", files, "namespaces", namespaces, "cases", cases)}, nil
-}
-
-// relativeTo returns the path of a file, relative to a folder.
-func relativeTo(folder, file string) (string, error) {
-	from, err := filepath.Abs(folder)
-	if err != nil {
-		return "", err
-	}
-	to, err := filepath.Abs(file)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Rel(from, to)
 }
 
 // messages returns the messages of the validations of a policy. The message is empty where an expression makes it: such a validation is missing.
