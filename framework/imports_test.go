@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"docs", "internal/cel", "internal/suggest", "internal/console", "internal/kubeapiserver", "internal/userfile", "internal/kinds"},
+		{"docs", "internal/cel", "internal/suggest", "internal/redact", "internal/kubeapiserver", "internal/userfile", "internal/kinds"},
 		{"internal/processes"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/apiserver/binaries", "internal/relay"},
 		{"framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver"},

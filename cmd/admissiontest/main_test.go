@@ -198,23 +198,6 @@ func TestOnACluster(t *testing.T) {
 			t.Errorf("interrupted %t, %+v", r.Interrupted, r.Summary)
 		}
 	})
-	t.Run("killed", func(t *testing.T) {
-		c := run(slow(t, 25*time.Second, true))
-		running(t, c)
-		if err := c.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		ended(t, c, 5*time.Second)
-		removed := clean(t)
-		for _, part := range []string{"removed namespaces/at-", "removed validatingwebhookconfigurations.admissionregistration.k8s.io/at-"} {
-			if !strings.Contains(removed, part) {
-				t.Errorf("cleanup lacks %q:\n%s", part, removed)
-			}
-		}
-		if left := clean(t); left != "" {
-			t.Errorf("cleanup left:\n%s", left)
-		}
-	})
 	t.Run("server gone", func(t *testing.T) {
 		serverGone(t, kubeconfig)
 		clean(t)

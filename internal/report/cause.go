@@ -83,15 +83,15 @@ func (o Outcome) refused() (key, text string) {
 	return ofObject.ReplaceAllString(o.Evidence.Response, ""), "response " + FirstLine(o.Evidence.Response)
 }
 
-// others names the outcomes of a group after the first: a few, or all of them.
-func (g Group) others(all bool) string {
+// others names the outcomes of a group after the first: a few of them.
+func (g Group) others() string {
 	others := g.Outcomes[1:]
 	text := fmt.Sprintf("%d more with this cause", len(others))
 	if g.Outcomes[0].Cause != "" { // otherwise the failure of the first shows it
 		text += ": " + g.Cause
 	}
 	for i, outcome := range others {
-		if i == shortList && !all {
+		if i == shortList {
 			return fmt.Sprintf("%s\nand %d others (-v shows all)", text, len(others)-i)
 		}
 		text += "\n" + outcome.Name

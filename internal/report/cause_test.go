@@ -86,14 +86,11 @@ func TestOneCauseIsWrittenOnce(t *testing.T) {
 		r.Outcomes = append(r.Outcomes, outcome,
 			report.Outcome{Name: "u" + name, Verdict: framework.Unsupported, Reason: "needs Kubernetes 1.37, the server is v1.36.3"})
 	}
-	var short, verbose, markdown strings.Builder
+	var short, verbose strings.Builder
 	if err := report.WriteConsole(&short, r, report.ConsoleOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := report.WriteConsole(&verbose, r, report.ConsoleOptions{Verbose: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := report.WriteMarkdown(&markdown, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -106,10 +103,6 @@ func TestOneCauseIsWrittenOnce(t *testing.T) {
 		{"console", short.String(), "\n               f (f.yaml:3)\n               and 2 others (-v shows all)\n", 1},
 		{"console", short.String(), "unsupported\n    8  needs Kubernetes 1.37, the server is v1.36.3\n", 1},
 		{"verbose console", verbose.String(), "fail  b\n", 1},
-		{"markdown", markdown.String(), "### fail", 1},
-		{"markdown", markdown.String(), "and 7 more with this cause\n", 1},
-		{"markdown", markdown.String(), "\nh (h.yaml:3)\n", 1},
-		{"markdown", markdown.String(), "\n  8  needs Kubernetes 1.37, the server is v1.36.3\n", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := strings.Count(test.text, test.part); got != test.want {

@@ -1,9 +1,7 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -44,9 +42,6 @@ type Claim struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Ran reports whether any requirement of the profile was run.
-func (c Claim) Ran() bool { return c.Passed+len(c.Failed)+len(c.NotMet) > 0 }
-
 // String is one line: "profile webhooks of Kubernetes 1.37: partial, 250 of 262 requirements passed: 12 unsupported".
 func (c Claim) String() string {
 	text := fmt.Sprintf("profile %s of Kubernetes %s: %s, %d of %d requirements passed", c.Profile, c.Kubernetes, c.Verdict, c.Passed, c.Requirements)
@@ -61,16 +56,4 @@ func (c Claim) String() string {
 		text += ": " + strings.Join(more, ", ")
 	}
 	return text
-}
-
-// WriteBadge writes a badge of a claim in the JSON that https://shields.io/badges/endpoint-badge reads.
-func WriteBadge(out io.Writer, c Claim) error {
-	colors := map[Conformance]string{Conformant: "brightgreen", Partial: "yellow", NotConformant: "red"}
-	message := c.Verdict.String()
-	if c.Kubernetes != "" {
-		message += ", " + c.Kubernetes
-	}
-	return json.NewEncoder(out).Encode(map[string]any{
-		"schemaVersion": 1, "label": "Kubernetes admission: " + c.Profile, "message": message, "color": colors[c.Verdict],
-	})
 }

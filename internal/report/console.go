@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // ConsoleOptions configure WriteConsole. The zero value is plain and short.
@@ -69,7 +69,7 @@ func (p *printer) group(g Group) {
 	}
 	p.failure(g.Outcomes[0])
 	if len(g.Outcomes) > 1 {
-		p.field("and", g.others(false))
+		p.field("and", g.others())
 	}
 }
 
@@ -107,9 +107,9 @@ func unsupportedCauses(outcomes []Outcome) []string {
 // writer returns what a printer writes to, above w.
 func (o ConsoleOptions) writer(w io.Writer) io.Writer {
 	if o.Color {
-		return console.NewColorWriter(w)
+		return redact.NewColorWriter(w)
 	}
-	return console.NewWriter(w)
+	return redact.NewWriter(w)
 }
 
 // printer writes lines and keeps the first error.
@@ -297,12 +297,12 @@ func (p *printer) colored(verdict framework.Verdict, text string) string {
 	if !p.options.Color {
 		return text
 	}
-	color := console.Yellow
+	color := redact.Yellow
 	switch verdict {
 	case framework.Pass:
-		color = console.Green
+		color = redact.Green
 	case framework.Fail, framework.Errored:
-		color = console.Red
+		color = redact.Red
 	}
-	return console.Colored(color, text)
+	return redact.Colored(color, text)
 }

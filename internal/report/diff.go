@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // DiffKind is the kind of a Diff.
@@ -56,8 +56,6 @@ type Change struct {
 	// Cause is why one of the verdicts is not a pass, in words that other scenarios have too: that of the
 	// later run, or if it is a pass, that of the earlier one. Empty if it is not known.
 	Cause string `json:"cause,omitempty"`
-	// key is the same for all changes with that cause.
-	key string
 	// Known is true if the operator of the later run expects the failure.
 	Known       bool   `json:"known,omitempty"`
 	Requirement string `json:"requirement,omitempty"`
@@ -88,7 +86,7 @@ func Compare(before, after Report) Diff {
 			diff.New = append(diff.New, change)
 		case old.Verdict != outcome.Verdict:
 			if outcome.Verdict == framework.Pass {
-				change.key, change.Cause = old.SameCause()
+				_, change.Cause = old.SameCause()
 			}
 			diff.Changed = append(diff.Changed, change)
 		default:
@@ -110,32 +108,8 @@ func (r Report) side() Side {
 }
 
 func changeOf(o Outcome) Change {
-	key, cause := o.SameCause()
-	return Change{Name: o.Name, Area: o.Area, Level: o.Level, Reason: o.Reason, key: key, Cause: cause, Requirement: o.Requirement, Rerun: o.Rerun}
-}
-
-// changeGroup has changes between the same verdicts with one cause, in the order of their names.
-type changeGroup struct {
-	// cause is empty for a change without a known cause, which is alone in its group.
-	cause   string
-	changes []Change
-}
-
-// groupChanges groups changes: first those whose cause is that of most.
-func groupChanges(changes []Change) []changeGroup {
-	var all []changeGroup
-	at := map[string]int{}
-	for _, change := range changes {
-		key := fmt.Sprint(change.Before, change.After, change.key)
-		i, seen := at[key]
-		if !seen || change.key == "" {
-			i = len(all)
-			at[key], all = i, append(all, changeGroup{cause: change.Cause})
-		}
-		all[i].changes = append(all[i].changes, change)
-	}
-	slices.SortStableFunc(all, func(a, b changeGroup) int { return cmp.Compare(len(b.changes), len(a.changes)) })
-	return all
+	_, cause := o.SameCause()
+	return Change{Name: o.Name, Area: o.Area, Level: o.Level, Reason: o.Reason, Cause: cause, Requirement: o.Requirement, Rerun: o.Rerun}
 }
 
 // Difference is what only one of two API servers has.
@@ -203,7 +177,7 @@ func (d Diff) Worse() bool {
 
 // WriteDiff writes a Diff for people.
 func WriteDiff(w io.Writer, d Diff) error {
-	p := &printer{out: console.NewWriter(w)}
+	p := &printer{out: redact.NewWriter(w)}
 	for _, side := range []struct {
 		name string
 		side Side
@@ -223,8 +197,8 @@ func WriteDiff(w io.Writer, d Diff) error {
 		}
 		p.line("")
 		p.line("%s (%d)", group.title, len(group.changes))
-		for _, same := range groupChanges(group.changes) {
-			p.changes(same)
+		for _, change := range group.changes {
+			p.change(change)
 		}
 	}
 	p.line("")
@@ -260,21 +234,13 @@ func (p *printer) differences(all []Difference) {
 	}
 }
 
-// changes writes the changes with one cause: the cause once, then the scenarios.
-func (p *printer) changes(group changeGroup) {
-	first := group.changes[0]
-	if len(group.changes) == 1 {
-		text := first.verdicts() + "  " + first.name()
-		if why := cmp.Or(FirstLine(first.Reason), first.Cause); why != "" && first.After != "" {
-			text += "\n    " + why
-		}
-		p.line("  %s", indented(printable(text), "  "))
-		return
+// change writes a change, and why the verdict of the later run is not a pass, or that of the earlier one.
+func (p *printer) change(c Change) {
+	text := c.verdicts() + "  " + c.name()
+	if why := cmp.Or(FirstLine(c.Reason), c.Cause); why != "" && c.After != "" {
+		text += "\n    " + why
 	}
-	p.line("  %s", printable(fmt.Sprintf("%s (%d): %s", first.verdicts(), len(group.changes), group.cause)))
-	for _, change := range group.changes {
-		p.line("    %s", printable(change.name()))
-	}
+	p.line("  %s", indented(printable(text), "  "))
 }
 
 // verdicts returns the verdicts of a Change: "pass -> fail".

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // shortList is the number of mismatches, and of calls, that are shown unless verbose.
@@ -138,5 +138,5 @@ func indented(text, by string) string {
 	return strings.ReplaceAll(text, "\n", "\n"+by)
 }
 
-// printable is console.Printable: a terminal executes the other characters, and XML forbids most of them.
-func printable(text string) string { return console.Printable(text) }
+// printable is redact.Printable: a terminal executes the other characters, and XML forbids most of them.
+func printable(text string) string { return redact.Printable(text) }

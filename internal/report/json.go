@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
-// WriteJSON writes the Report as one indented JSON document without characters that package console
+// WriteJSON writes the Report as one indented JSON document without characters that package redact
 // replaces: they are escaped.
 func WriteJSON(w io.Writer, r Report) error { return writeDocument(w, r.Ordered(), "report") }
 
@@ -21,7 +21,7 @@ func writeDocument(w io.Writer, value any, what string) error {
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(value)
 	if err == nil {
-		_, err = w.Write(console.JSON(document.Bytes()))
+		_, err = w.Write(redact.EscapedJSON(document.Bytes()))
 	}
 	if err != nil {
 		return fmt.Errorf("write %s as JSON: %w", what, err)

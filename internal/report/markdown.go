@@ -4,80 +4,28 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/admissiontest/admissiontest/framework"
 )
 
-// mostMarkdown is the size of a job summary that GitHub accepts, less what the last line needs
+// mostMarkdown is the size of a job summary that GitHub accepts, less what the text around the report needs
 // (https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions#step-isolation-and-limits).
 const mostMarkdown = 1<<20 - 1<<10
 
-// WriteMarkdown writes a report in GitHub's Markdown, for the summary of a job: the verdict, a
-// table of the areas, what the API server lacks, and the outcomes that are not as required, those with the
-// same cause together. Text of servers and scenarios is always in code spans and blocks, so it is never
-// markup. The text is at most 1 MiB long, and says how many outcomes it leaves out.
+// WriteMarkdown writes a report in GitHub's Markdown, for the summary of a job: the verdict, and what WriteConsole writes. That is
+// in a code block, so text of servers and scenarios is never markup. The text is at most 1 MiB long, and says that something is left out.
 func WriteMarkdown(w io.Writer, r Report) error {
-	r = r.Ordered()
 	var text strings.Builder
-	_, word := verdictOf(r, r.Strict)
-	fmt.Fprintf(&text, "## admissiontest: %s\n\n", word)
-	fmt.Fprintf(&text, "%s %s: %s\n\n", codeSpan(r.Target.Kind), codeSpan(r.Target.ServerVersion), r.Summary)
-	if r.Incomplete != "" {
-		fmt.Fprintf(&text, "Incomplete:\n\n%s\n", codeBlock(r.Incomplete))
+	if err := WriteConsole(&text, r, ConsoleOptions{Strict: r.Strict}); err != nil {
+		return err
 	}
-	writeAreas(&text, areas(r.Outcomes))
-	shown := []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive}
-	if r.FailOnUnsupported {
-		shown = append(shown, framework.Unsupported)
-	} else if lines := codeBlock(strings.Join(unsupportedCauses(r.with(framework.Unsupported)), "\n")); r.Summary.Unsupported > 0 && text.Len()+len(lines) < mostMarkdown/2 {
-		fmt.Fprintf(&text, "### unsupported\n\n%s\n", lines)
+	_, word := r.Word()
+	shown, more := text.String(), ""
+	if most := max(0, mostMarkdown-2*longestRun(shown)); len(shown) > most {
+		shown, more = shown[:max(0, strings.LastIndex(shown[:most], "\n"))], "\nand more: see the report\n"
 	}
-	var bad []Outcome
-	for _, verdict := range shown {
-		bad = append(bad, r.with(verdict)...)
-	}
-	left := len(bad)
-	for _, group := range Groups(bad) {
-		first := group.Outcomes[0]
-		one := fmt.Sprintf("### %s %s %s\n\n%s\n", first.Verdict, codeSpan(first.Name), codeSpan(string(first.Level)), codeBlock(FailureText(first)))
-		if len(group.Outcomes) > 1 {
-			one += codeBlock("and "+group.others(true)) + "\n"
-		}
-		if text.Len()+len(one) > mostMarkdown {
-			fmt.Fprintf(&text, "and %d more: see the report\n", left)
-			break
-		}
-		text.WriteString(one)
-		left -= len(group.Outcomes)
-	}
-	if _, err := io.WriteString(w, text.String()); err != nil {
+	if _, err := fmt.Fprintf(w, "## admissiontest: %s\n\n%s%s", word, codeBlock(shown), more); err != nil {
 		return fmt.Errorf("write report as Markdown: %w", err)
 	}
 	return nil
-}
-
-// writeAreas writes the table of the areas.
-func writeAreas(text *strings.Builder, all []area) {
-	verdicts := framework.Verdicts()
-	text.WriteString("| area |")
-	for _, verdict := range verdicts {
-		fmt.Fprintf(text, " %s |", verdict)
-	}
-	text.WriteString("\n|---|" + strings.Repeat("---:|", len(verdicts)) + "\n")
-	for i, area := range all {
-		if text.Len() > mostMarkdown/2 {
-			fmt.Fprintf(text, "\nand %d more areas\n", len(all)-i)
-			break
-		}
-		// In a table, a code span cannot have "|".
-		fmt.Fprintf(text, "| %s |", tableSpan(area.name))
-		summary := Count(area.outcomes)
-		for _, verdict := range verdicts {
-			fmt.Fprintf(text, " %s |", strings.TrimPrefix(fmt.Sprint(*summary.of(verdict)), "0"))
-		}
-		text.WriteString("\n")
-	}
-	text.WriteString("\n")
 }
 
 // codeSpan returns a string as a code span of Markdown, in one line.

@@ -39,7 +39,7 @@ func Read(path string) (Report, error) {
 	}
 	r, err := parse(document)
 	if err != nil {
-		return Report{}, fmt.Errorf("read report %s%w", path, err)
+		return Report{}, fmt.Errorf("read report %s: %w", path, err)
 	}
 	return r, nil
 }
@@ -62,61 +62,38 @@ func decompress(document []byte) ([]byte, error) {
 	return content, err
 }
 
-// parse decodes a report. The error begins with the position, or with a colon.
+// parse decodes a report.
 func parse(document []byte) (Report, error) {
 	var whole json.RawMessage
 	if err := json.NewDecoder(bytes.NewReader(document)).Decode(&whole); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return Report{}, fmt.Errorf("%s: %w: the file is truncated", position(document, len(document)), io.ErrUnexpectedEOF)
+		return Report{}, fmt.Errorf("%w: the file is truncated", io.ErrUnexpectedEOF)
 	}
 	var kind struct{ APIVersion, Kind string }
 	if err := json.Unmarshal(document, &kind); err != nil {
-		return Report{}, asPositioned(document, err)
+		return Report{}, err
 	}
 	switch {
 	case kind.Kind != Kind || !strings.HasPrefix(kind.APIVersion, "admissiontest.dev/"):
-		return Report{}, fmt.Errorf(": got apiVersion %q and kind %q, want %s and %s: it is not a report of admissiontest", kind.APIVersion, kind.Kind, APIVersion, Kind)
+		return Report{}, fmt.Errorf("got apiVersion %q and kind %q, want %s and %s: it is not a report of admissiontest", kind.APIVersion, kind.Kind, APIVersion, Kind)
 	case kind.APIVersion != APIVersion:
-		return Report{}, fmt.Errorf(": got apiVersion %q, want %s: use the version of admissiontest that wrote it, or a later one", kind.APIVersion, APIVersion)
+		return Report{}, fmt.Errorf("got apiVersion %q, want %s: use the version of admissiontest that wrote it, or a later one", kind.APIVersion, APIVersion)
 	}
 	var r Report
 	if err := json.Unmarshal(document, &r); err != nil {
-		return Report{}, asPositioned(document, err)
+		return Report{}, err
 	}
 	seen := map[string]bool{}
 	for i, outcome := range r.Outcomes {
 		switch {
 		case outcome.Name == "":
-			return Report{}, fmt.Errorf(": outcomes[%d] has no name", i)
+			return Report{}, fmt.Errorf("outcomes[%d] has no name", i)
 		case seen[outcome.Name]:
-			return Report{}, fmt.Errorf(": outcomes[%d]: there are two outcomes of scenario %q", i, outcome.Name)
+			return Report{}, fmt.Errorf("outcomes[%d]: there are two outcomes of scenario %q", i, outcome.Name)
 		}
 		seen[outcome.Name] = true
 	}
 	if counted := Count(r.Outcomes); counted != r.Summary {
-		return Report{}, fmt.Errorf(": the summary has %d scenarios (%s), but the outcomes are %d (%s): the file was changed, or is damaged", r.Summary.Total, r.Summary, counted.Total, counted)
+		return Report{}, fmt.Errorf("the summary has %d scenarios (%s), but the outcomes are %d (%s): the file was changed, or is damaged", r.Summary.Total, r.Summary, counted.Total, counted)
 	}
 	return r, nil
-}
-
-// asPositioned returns an error of encoding/json with its position.
-func asPositioned(document []byte, err error) error {
-	offset := 0
-	var syntax *json.SyntaxError
-	var wrongType *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		offset = int(syntax.Offset)
-	case errors.As(err, &wrongType):
-		offset = int(wrongType.Offset)
-		err = fmt.Errorf("%s: got a JSON %s, want a %s", wrongType.Field, wrongType.Value, wrongType.Type)
-	}
-	return fmt.Errorf("%s: %w", position(document, offset), err)
-}
-
-// position returns line and column of the last byte before an offset: ":2:14".
-func position(document []byte, offset int) string {
-	before := document[:min(offset, len(document))]
-	line := bytes.Count(before, []byte("\n")) + 1
-	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
-	return fmt.Sprintf(":%d:%d", line, max(column, 1))
 }

@@ -19,13 +19,9 @@ const (
 	CompressedFile = JSONFile + ".gz"
 )
 
-// The file modes of a report. Only the user who ran admissiontest can read a report, because its
-// evidence can include objects of the cluster. DirMode is the mode of a directory that is created
-// for a report.
-const (
-	DirMode  = 0o700
-	fileMode = 0o600
-)
+// DirMode is the mode of a directory that is created for a report. Only the user who ran admissiontest can read a
+// report, because its evidence can include objects of the cluster.
+const DirMode = 0o700
 
 // SaveDir writes report.json, junit.xml and report.html into a directory, which it creates with DirMode if it
 // does not exist. The mode of the files is 0600. Each file is replaced atomically, so it is never
@@ -69,16 +65,7 @@ func ReplaceFile(name string, write func(io.Writer) error) (err error) {
 		}
 	}()
 	_, err = content.WriteTo(file)
-	if err == nil {
-		err = file.Chmod(fileMode)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), name)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/suites/conformance/internal/plan"
@@ -23,9 +23,9 @@ func Run(t *testing.T, options Options) {
 
 func run(t *testing.T, options Options, provider target.Provider) {
 	t.Helper()
-	suite, err := options.Plan(provider, func(line string) { t.Log(console.Text(line)) })
+	suite, err := options.Plan(provider, func(line string) { t.Log(redact.Escaped(line)) })
 	if err != nil {
-		t.Fatalf("conformance: %s", console.Text(err.Error()))
+		t.Fatalf("conformance: %s", redact.Escaped(err.Error()))
 	}
 	chosen := selected(t.Name(), suite.Scenarios, flagValue("test.run"))
 	if len(chosen) == 0 {
@@ -42,7 +42,7 @@ func run(t *testing.T, options Options, provider target.Provider) {
 		})
 	}
 	if err != nil {
-		t.Errorf("conformance: the run is incomplete: %s", console.Text(err.Error()))
+		t.Errorf("conformance: the run is incomplete: %s", redact.Escaped(err.Error()))
 	}
 	if reason := suite.NotGreen(result); reason != "" {
 		t.Errorf("conformance: %s", reason)
@@ -94,7 +94,7 @@ func selected(test string, all []scenario.Scenario, pattern string) []scenario.S
 type progress struct{ t *testing.T }
 
 // Stage logs one line.
-func (p progress) Stage(text string) { p.t.Log(console.Text(text)) }
+func (p progress) Stage(text string) { p.t.Log(redact.Escaped(text)) }
 
 // Done does nothing: the subtest reports the outcome.
 func (progress) Done(report.Outcome) {}

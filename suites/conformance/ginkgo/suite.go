@@ -12,7 +12,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/suites/conformance"
@@ -48,7 +48,7 @@ func run(t T, options conformance.Options, provider target.Provider) {
 	t.Helper()
 	chosen, err := options.Plan(provider, progress{}.Stage)
 	if err != nil {
-		t.Fatalf("conformance: %s", console.Text(err.Error()))
+		t.Fatalf("conformance: %s", redact.Escaped(err.Error()))
 		return
 	}
 	if ran.Swap(true) {
@@ -95,7 +95,7 @@ func (s *specs) build() {
 	}
 	ginkgo.AfterSuite(func() {
 		if s.result.Error != "" {
-			ginkgo.Fail("the run is incomplete: " + console.Text(s.result.Error))
+			ginkgo.Fail("the run is incomplete: " + redact.Escaped(s.result.Error))
 		}
 		if reason := s.plan.NotGreen(s.result.Report); reason != "" {
 			ginkgo.Fail(reason)
@@ -157,7 +157,7 @@ func (e entry) String() string { return fmt.Sprintf("%s in %.3f s", e.Verdict, e
 type progress struct{}
 
 // Stage writes one line.
-func (progress) Stage(text string) { _, _ = fmt.Fprintln(ginkgo.GinkgoWriter, console.Text(text)) }
+func (progress) Stage(text string) { _, _ = fmt.Fprintln(ginkgo.GinkgoWriter, redact.Escaped(text)) }
 
 // Done does nothing: the spec reports the outcome.
 func (progress) Done(report.Outcome) {}

@@ -46,39 +46,15 @@ func (a *app) oneAssets(use, short, long string, get func(context.Context, binar
 
 func (a *app) assetsList() *cobra.Command {
 	var f assetFlags
-	var out outputFlag
 	command := &cobra.Command{
 		Use: "list", Short: "List the control-plane binaries on this machine", Args: noArguments,
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			asJSON, err := out.json()
-			if err != nil {
-				return err
-			}
 			found, err := binaries.List(ctx, f.options(a.note))
-			if asJSON {
-				return errors.Join(writeJSON(a.Stdout, assetsDocument(found)), err)
-			}
 			return errors.Join(a.writeAssets(found), err)
 		}),
 	}
 	f.addDir(command)
-	out.add(command)
 	return command
-}
-
-// assetsItem is one entry of the output of assets list -o json.
-type assetsItem struct {
-	Version string `json:"version"`
-	Source  string `json:"source"`
-	Dir     string `json:"dir"`
-}
-
-func assetsDocument(found []binaries.Assets) map[string][]assetsItem {
-	items := []assetsItem{}
-	for _, one := range found {
-		items = append(items, assetsItem{one.Version, one.Source, one.Dir})
-	}
-	return map[string][]assetsItem{"items": items}
 }
 
 func (a *app) writeAssets(found []binaries.Assets) error {

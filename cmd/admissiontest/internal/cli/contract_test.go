@@ -95,9 +95,7 @@ func TestContract(t *testing.T) {
 		"nothing":    {append(slices.Clip(sound), "--only", "WH-IDEM-1"), exitNothing, "1 unsupported"},
 		"no samples": {sound[:7], exitUsage, "it has no samples"},
 		"rule":       {append(slices.Clip(sound), "--only", "WH-PROTO-11"), exitUsage, `there is no rule "WH-PROTO-11"; did you mean`},
-		"no url":     {[]string{"contract"}, exitUsage, "--url or --policies is required"},
 		"kind":       {append(slices.Clip(sound), "--kind", "validating"), exitUsage, "cannot be combined"},
-		"no server":  {[]string{"contract", "--url", "https://127.0.0.1:1", "--kind", "validating", "--allow", sound[8]}, exitInfrastructure, "connect to the webhook"},
 		"a Service":  {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--server-name", "example.com"), exitPass, "1 pass"},
 		"no Service": {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--server-name", "guard.default.svc"), exitInconclusive, "1 inconclusive"},
 		"output":     {append(slices.Clip(sound), "-o", "jnit"), exitUsage, `did you mean "junit"?`},
@@ -108,14 +106,6 @@ func TestContract(t *testing.T) {
 			if !strings.Contains(got.stdout+got.stderr, test.want) {
 				t.Errorf("%q is not in:\n%s\n%s", test.want, got.stdout, got.stderr)
 			}
-		})
-	}
-	for name, want := range map[string][]string{
-		"both":           {"--url", "https://127.0.0.1:1", "--policies", "a.yaml"},
-		"no policy file": {"--policies", filepath.Join(t.TempDir(), "none.yaml"), "--good", "a.yaml"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			execute(t.Context(), nil, append([]string{"contract"}, want...)...).check(t, exitUsage)
 		})
 	}
 	dir := t.TempDir()

@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -69,4 +73,22 @@ func inNode(t *testing.T, node, script string) {
 	if out, err := exec.CommandContext(ctx, "docker", "exec", node, "sh", "-c", script).CombinedOutput(); err != nil {
 		t.Errorf("%s: %s: %v\n%s", node, script, err, out)
 	}
+}
+
+// controlPlanes returns the names of the containers of the control-plane nodes.
+func controlPlanes(t *testing.T, config *rest.Config) []string {
+	t.Helper()
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(t.Context(), metav1.ListOptions{LabelSelector: "node-role.kubernetes.io/control-plane"})
+	if err != nil || len(nodes.Items) == 0 {
+		t.Fatalf("the cluster has no control-plane node: %v", err)
+	}
+	var names []string
+	for _, node := range nodes.Items {
+		names = append(names, node.Name)
+	}
+	return names
 }

@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -119,6 +117,9 @@ func kill(t *testing.T, kubeconfig string, times int, longest time.Duration, tra
 		process, said = command(t.Context(), "cleanup", "--kubeconfig", kubeconfig)
 		if err := process.Run(); err != nil {
 			t.Errorf("kill %d after %s: cleanup: %v\n%s", n, after, err, said)
+		}
+		if len(left) > 0 && !strings.Contains(said.String(), "removed namespaces/at-") {
+			t.Errorf("kill %d after %s: cleanup does not say what it removed:\n%s", n, after, said)
 		}
 		if still := labelled(t, config); len(still) > 0 {
 			t.Errorf("kill %d after %s: cleanup left %v", n, after, still)
@@ -248,132 +249,5 @@ func killedCluster(t *testing.T, after time.Duration) {
 	}
 	if left, err := kind.RunClusters(t.Context()); err != nil || len(left) > 0 {
 		t.Errorf("RunClusters = %v, %v; want none", left, err)
-	}
-}
-
-// If the API server of a kubeconfig stops during a run, the exit code is 4, and the report
-// has the outcomes before that.
-func TestKindServerDies(t *testing.T) {
-	kubeconfig := kindKubeconfig(t)
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := controlPlanes(t, config)[0]
-	docker := func(verb string) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
-		defer cancel()
-		if out, err := exec.CommandContext(ctx, "docker", verb, node).CombinedOutput(); err != nil {
-			return fmt.Errorf("docker %s %s: %w: %s", verb, node, err, out)
-		}
-		return nil
-	}
-	t.Cleanup(func() { // whatever happens, other tests need the cluster
-		if err := docker("start"); err != nil {
-			t.Error(err)
-		}
-	})
-	dir := t.TempDir()
-	process, said := command(t.Context(), "run", "--kubeconfig", kubeconfig, "--transport", "url", "--report", dir)
-	const patience = 10 * time.Minute // a busy machine needs several times what an idle one does
-	waiting, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	output := &detector{want: []string{"of ", " done"}, found: cancel}
-	process.Stderr = output
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	<-waiting.Done()
-	if !errors.Is(waiting.Err(), context.Canceled) {
-		t.Fatalf("no tenth of the scenarios was done in %s:\n%s", patience, output.text.String())
-	}
-	killed := docker("kill") // on a busy machine it gives up after 10 s, before the container ends
-	if err := docker("wait"); err != nil {
-		t.Fatal(errors.Join(killed, err))
-	}
-	began := time.Now()
-	err = process.Wait()
-	if err := docker("start"); err != nil {
-		t.Fatal(err)
-	}
-	if code := process.ProcessState.ExitCode(); code != exitInfrastructure {
-		t.Errorf("exit code %d (%v) after %s; want %d\n%s%s", code, err, time.Since(began), exitInfrastructure, said, output.text.String())
-	}
-	saved, err := os.ReadFile(filepath.Join(dir, "report.json"))
-	if err != nil || !bytes.Contains(saved, []byte(`"pass"`)) || !bytes.Contains(saved, []byte(`"incomplete": "`)) {
-		t.Errorf("the report has no outcome that passed, or is not incomplete: %v", err)
-	}
-	t.Logf("reported in %s: %s", time.Since(began).Round(time.Millisecond), output.last())
-	_ = wait.PollUntilContextTimeout(t.Context(), time.Second, patience, true, func(ctx context.Context) (bool, error) {
-		_, err = apiserver.Cleanup(ctx, config, apiserver.CleanupOptions{})
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Errorf("the cluster did not become ready, or cleanup failed: %v", err)
-	}
-}
-
-// detector is a writer that calls found when one write contains all texts in want.
-type detector struct {
-	text  safe // not embedded: exec would use its ReadFrom instead of Write
-	want  []string
-	found func()
-}
-
-func (d *detector) Write(data []byte) (int, error) {
-	n, err := d.text.Write(data)
-	if !slices.ContainsFunc(d.want, func(text string) bool { return !bytes.Contains(data, []byte(text)) }) {
-		d.found()
-	}
-	return n, err
-}
-
-// last returns the last line.
-func (d *detector) last() string {
-	lines := strings.Split(strings.TrimSpace(d.text.String()), "\n")
-	return lines[len(lines)-1]
-}
-
-// controlPlanes returns the names of the containers of the control-plane nodes.
-func controlPlanes(t *testing.T, config *rest.Config) []string {
-	t.Helper()
-	objects, err := metadata.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	nodes, err := objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(t.Context(), metav1.ListOptions{LabelSelector: "node-role.kubernetes.io/control-plane"})
-	if err != nil || len(nodes.Items) == 0 {
-		t.Fatalf("the cluster has no control-plane node: %v", err)
-	}
-	var names []string
-	for _, node := range nodes.Items {
-		names = append(names, node.Name)
-	}
-	return names
-}
-
-// If the user of a kubeconfig lacks rights, the error names them and the exit code is 4.
-func TestNoRights(t *testing.T) {
-	server, _ := started(t)
-	loaded, err := clientcmd.Load(server.KubeConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, user := range loaded.AuthInfos {
-		user.Impersonate = "stranger"
-	}
-	path := filepath.Join(t.TempDir(), "stranger")
-	if err := clientcmd.WriteToFile(*loaded, path); err != nil {
-		t.Fatal(err)
-	}
-	process, said := command(t.Context(), "run", "wire", "--kubeconfig", path)
-	_ = process.Run()
-	if code := process.ProcessState.ExitCode(); code != exitInfrastructure {
-		t.Errorf("exit code %d; want %d", code, exitInfrastructure)
-	}
-	for _, part := range []string{path, "user stranger: rights are missing:", "create namespaces", "nothing was created"} {
-		if !strings.Contains(said.String(), part) {
-			t.Errorf("output lacks %q:\n%s", part, said)
-		}
 	}
 }

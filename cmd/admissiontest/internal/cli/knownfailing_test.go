@@ -34,24 +34,6 @@ func TestKnownFailing(t *testing.T) {
 	}
 }
 
-func TestKnownFailingErrors(t *testing.T) {
-	for want, list := range map[string]string{
-		`known: select "mine.other": unknown name`:  "# list\nmine.other: x",
-		`known: "mine.s" has no reason`:             "mine.s:",
-		"known: want a map, NAME: reason":           "- mine.s",
-		"known: scenario mine.s is listed twice":    "mine.*: x\nmine.s: y",
-		"known: want a map, NAME: reason: error co": "mine.s: [",
-	} {
-		t.Run(want, func(t *testing.T) {
-			dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine"), "known": list})
-			got := execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--known-failing", filepath.Join(dir, "known"))
-			got.check(t, exitUsage, want)
-		})
-	}
-	got := execute(t.Context(), &fake{}, "run", "order", "--known-failing", "none")
-	got.check(t, exitUsage, "--known-failing: stat none: no such file")
-}
-
 func TestImplementation(t *testing.T) {
 	dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine")})
 	got := execute(t.Context(), &fake{}, "run", dir, "-o", "json", "--report", dir+"/out",
@@ -60,16 +42,5 @@ func TestImplementation(t *testing.T) {
 	want := &framework.Implementation{Organization: "Acme Inc", Project: "api", Version: "1.2", URL: "https://example.com", Contact: []string{"a@example.com", "#chat"}}
 	if diff := cmp.Diff(want, checkReport(t, got, dir+"/out").Implementation); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
-	}
-	for setting, want := range map[string]string{
-		"vendor=x":      `want KEY=VALUE with one of the keys organization, project, version, url, contact`,
-		"projct=x":      `did you mean "project"?`,
-		"project":       "want project=VALUE",
-		"url=a,url=b":   "url is given twice",
-		"organization=": "want organization=VALUE",
-	} {
-		t.Run(setting, func(t *testing.T) {
-			execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--implementation", setting).check(t, exitUsage, want)
-		})
 	}
 }

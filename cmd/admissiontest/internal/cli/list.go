@@ -13,7 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -119,7 +119,7 @@ func writeJSON(w io.Writer, document any) error {
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(document)
 	if err == nil {
-		_, err = w.Write(console.JSON(text.Bytes()))
+		_, err = w.Write(redact.EscapedJSON(text.Bytes()))
 	}
 	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
-	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/processes"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -84,9 +84,9 @@ func (a *app) main(ctx context.Context, args []string) int {
 // system would execute: files of scenarios, API servers and programs can have such texts.
 func filtered(w io.Writer) io.Writer {
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // a file descriptor is small
-		return console.NewWriter(w)
+		return redact.NewWriter(w)
 	}
-	return console.NewWriter(&untilClosed{out: w})
+	return redact.NewWriter(&untilClosed{out: w})
 }
 
 // untilClosed is a Writer that discards the rest of the output when its reader has ended, as in
@@ -164,6 +164,6 @@ func (a *app) env(name string) string {
 
 // color reports whether to write colours to w: a terminal, unless the environment says no. See https://no-color.org.
 func (a *app) color(w io.Writer) bool {
-	file, ok := console.NewWriter(w).Out().(*os.File)
+	file, ok := redact.NewWriter(w).Out().(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && a.env("TERM") != "dumb" && a.env("NO_COLOR") == "" //nolint:gosec // a file descriptor is small
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	return parent("report", "Work with the reports of runs", a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportBadgeCommand(), a.reportVerifyCommand())
+	return parent("report", "Work with the reports of runs", a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportVerifyCommand())
 }
 
 // readReport is report.Read. Its error has the exit code exitUsage.
@@ -82,7 +82,7 @@ func (a *app) reportDiffCommand() *cobra.Command {
 		Short: "Compare the reports of two runs",
 		Long: `Compare the reports of two runs, for example of two versions or of two servers: print what
 differs between the servers, and the scenarios whose verdict changed, the new ones, and the
-removed ones, by cause. BEFORE and AFTER are folders of reports, or their report.json files.
+removed ones, with the reasons. BEFORE and AFTER are folders of reports, or their report.json files.
 
 The exit code is 1 if a MUST that did not fail in BEFORE fails in AFTER.`,
 		Example: "  admissiontest report diff yesterday today",

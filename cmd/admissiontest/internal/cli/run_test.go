@@ -247,22 +247,6 @@ func TestRunWithoutTarget(t *testing.T) {
 	got.check(t, exitInterrupted, "admissiontest: interrupted\n")
 }
 
-// If the server dies during a run, the report has the outcomes before that.
-func TestLostServer(t *testing.T) {
-	dir := write(t, map[string]string{
-		"a.yaml": scenarioFile("mine.a", "MUST", "fine"),
-		"b.yaml": scenarioFile("mine.b", "MUST", "lost"),
-		"c.yaml": scenarioFile("mine.c", "MUST", "fine"),
-	})
-	got := execute(t.Context(), &fake{}, "run", dir+"/", "--parallel", "1")
-	got.check(t, exitInfrastructure, "the API server is gone")
-	for _, part := range []string{"1 pass, 2 error\n", "error  2 not reached\n", "incomplete: the API server is gone", ": ERROR\n"} {
-		if !strings.Contains(got.stdout, part) {
-			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
-		}
-	}
-}
-
 func TestReportThatCannotBeWritten(t *testing.T) {
 	dir := write(t, map[string]string{"out/report.json/x": ""})
 	got := execute(t.Context(), &fake{}, "run", "order", "--report", dir+"/out")

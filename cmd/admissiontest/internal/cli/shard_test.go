@@ -159,18 +159,3 @@ func withoutTimes(t *testing.T, r report.Report) string {
 	}
 	return string(text)
 }
-
-func TestShardUsage(t *testing.T) {
-	for want, args := range map[string][]string{
-		`--shard "3": want I/N`:                      {"--shard", "3"},
-		`--shard "0/3": want I/N with I from 1 to N`: {"--shard", "0/3"},
-		`--shard "4/3": want I/N`:                    {"--shard", "4/3"},
-		`--shard "1/3/5": want I/N`:                  {"--shard", "1/3/5"},
-		`--shard "-1/-1": want I/N`:                  {"--shard=-1/-1"},
-		"--shard 1/9: only 2 scenarios are selected": {"--shard", "1/9"},
-	} {
-		t.Run(want, func(t *testing.T) {
-			execute(t.Context(), &fake{}, append([]string{"run", "order"}, args...)...).check(t, exitUsage, want)
-		})
-	}
-}

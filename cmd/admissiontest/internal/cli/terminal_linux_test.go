@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // hostileTexts are a scenario and a file that is wrong. Their texts have control characters, escaped and as
@@ -44,9 +44,9 @@ func TestControlCharacters(t *testing.T) {
 // noControl fails the test if a string has control characters except line ends and our colours.
 func noControl(t *testing.T, text string) {
 	t.Helper()
-	own := strings.NewReplacer("\r\n", "\n", console.Colored(console.Red, "fail"), "fail",
-		console.Colored(console.Red, "FAIL"), "FAIL")
-	if text = own.Replace(text); text != console.Printable(text) {
+	own := strings.NewReplacer("\r\n", "\n", redact.Colored(redact.Red, "fail"), "fail",
+		redact.Colored(redact.Red, "FAIL"), "FAIL")
+	if text = own.Replace(text); text != redact.Printable(text) {
 		t.Errorf("got control characters:\n%q", text)
 	}
 	if strings.Contains(text, "\n::") {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,17 +79,6 @@ func packageDir(t *testing.T) string {
 	return dir
 }
 
-// A name of the catalogue takes precedence over a file of that name.
-func TestNameBeforeFile(t *testing.T) {
-	t.Chdir(write(t, map[string]string{"order/one.yaml": scenarioFile("mine.one", "MUST", "fine")}))
-	if got := execute(t.Context(), nil, "list", "order"); !strings.Contains(got.stdout, "order.by-name") {
-		t.Errorf("list order:\n%s", got.stdout)
-	}
-	if got := execute(t.Context(), nil, "list", "./order"); !strings.Contains(got.stdout, "mine.one") || strings.Contains(got.stdout, "order.by-name") {
-		t.Errorf("list ./order:\n%s", got.stdout)
-	}
-}
-
 func TestExplain(t *testing.T) {
 	got := execute(t.Context(), nil, "explain", "order.by-name", "wire")
 	got.check(t, exitPass)
@@ -101,60 +89,6 @@ func TestExplain(t *testing.T) {
 	got.check(t, exitPass)
 	if strings.Count(got.stdout, "when:") != 3 || strings.Contains(got.stdout, "---") || strings.Count(got.stdout, "kind: Scenario") != 3 {
 		t.Errorf("explain of several documents:\n%s", got.stdout)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	got := execute(t.Context(), nil, "version", "-o", "json")
-	got.check(t, exitPass)
-	var info map[string]string
-	if err := json.Unmarshal([]byte(got.stdout), &info); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"version", "goVersion", "platform", "kubernetes"} {
-		if info[key] == "" {
-			t.Errorf("version -o json has no %s: %v", key, info)
-		}
-	}
-	got = execute(t.Context(), nil, "version")
-	got.check(t, exitPass)
-	if !strings.HasPrefix(got.stdout, "admissiontest ") || strings.Count(got.stdout, "\n") != 1 {
-		t.Errorf("version = %q", got.stdout)
-	}
-}
-
-func TestSchema(t *testing.T) {
-	got := execute(t.Context(), nil, "schema")
-	got.check(t, exitPass)
-	var schema map[string]any
-	if err := json.Unmarshal([]byte(got.stdout), &schema); err != nil || schema["$defs"] == nil {
-		t.Errorf("got %v, want a JSON Schema with $defs: %v", schema, err)
-	}
-}
-
-func TestCompletion(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		t.Run(shell, func(t *testing.T) {
-			got := execute(t.Context(), nil, "completion", shell)
-			got.check(t, exitPass)
-			if !strings.Contains(got.stdout, "admissiontest") {
-				t.Errorf("completion %s is empty", shell)
-			}
-		})
-	}
-	got := execute(t.Context(), nil, "__complete", "clean")
-	if got.check(t, exitPass); !strings.HasPrefix(got.stdout, "cleanup\tRemove") {
-		t.Errorf("completion of clean:\n%s", got.stdout)
-	}
-}
-
-// The real catalogue loads.
-func TestCatalogue(t *testing.T) {
-	got := onCatalogue(t.Context(), "list", "-o", "json")
-	got.check(t, exitPass)
-	var list struct{ Items []struct{ Name string } }
-	if err := json.Unmarshal([]byte(got.stdout), &list); err != nil || len(list.Items) == 0 {
-		t.Errorf("the catalogue is empty: %v", err)
 	}
 }
 

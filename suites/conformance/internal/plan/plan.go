@@ -10,8 +10,8 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -64,7 +64,7 @@ const (
 // Judge returns how a test reports the outcome of a scenario, and the text.
 func (p *Plan) Judge(outcome report.Outcome) (Result, string) {
 	result, text := p.judge(outcome)
-	return result, console.Text(text)
+	return result, redact.Escaped(text)
 }
 
 func (p *Plan) judge(outcome report.Outcome) (Result, string) {
@@ -97,7 +97,7 @@ func (p *Plan) NotGreen(r report.Report) string {
 	if len(r.Outcomes) == 1 && len(scenario.Cases(p.Scenarios)) > 1 {
 		return ""
 	}
-	return console.Text(r.WhyNothing(p.Strict))
+	return redact.Escaped(r.WhyNothing(p.Strict))
 }
 
 // Outcome returns the outcome of a scenario. It is an error outcome if the report has

@@ -1,4 +1,4 @@
-package console
+package redact
 
 import (
 	"bytes"
@@ -28,9 +28,9 @@ func printable(r rune) rune {
 	}
 }
 
-// JSON returns a JSON document with the same values in which each character that a Writer would change is
+// EscapedJSON returns a JSON document with the same values in which each character that a Writer would change is
 // escaped.
-func JSON(document []byte) []byte {
+func EscapedJSON(document []byte) []byte {
 	var out bytes.Buffer
 	for _, r := range string(document) {
 		if printable(r) != r { // such characters, and "##[", only occur in JSON strings
@@ -143,8 +143,8 @@ func (w *Writer) note(r rune) {
 	}
 }
 
-// Text returns text as a Writer writes it at the beginning of a line.
-func Text(text string) string {
+// Escaped returns text as a Writer writes it at the beginning of a line.
+func Escaped(text string) string {
 	var out strings.Builder
 	_, _ = io.WriteString(NewWriter(&out), text) // a strings.Builder returns no error
 	return out.String()

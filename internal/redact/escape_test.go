@@ -1,4 +1,4 @@
-package console_test
+package redact_test
 
 import (
 	"encoding/json"
@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
-func TestText(t *testing.T) {
+func TestEscaped(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain\n":                             "plain\n",
 		"::error::x":                          ": :error::x",
@@ -36,8 +36,8 @@ func TestText(t *testing.T) {
 		"\nv1.36.3: ::1 is not an address":    "\nv1.36.3: ::1 is not an address",
 	} {
 		t.Run(text, func(t *testing.T) {
-			if got := console.Text(text); got != want {
-				t.Errorf("Text(%q) = %q; want %q", text, got, want)
+			if got := redact.Escaped(text); got != want {
+				t.Errorf("Escaped(%q) = %q; want %q", text, got, want)
 			}
 		})
 	}
@@ -48,7 +48,7 @@ func TestText(t *testing.T) {
 func TestWriterInParts(t *testing.T) {
 	const text = "a\n ::error::b ##[c\u202e::d€"
 	var out strings.Builder
-	w := console.NewWriter(&out)
+	w := redact.NewWriter(&out)
 	for i := range len(text) {
 		if n, err := w.Write([]byte{text[i]}); n != 1 || err != nil {
 			t.Fatalf("Write = %d, %v; want 1", n, err)
@@ -58,7 +58,7 @@ func TestWriterInParts(t *testing.T) {
 		t.Errorf("got %q; want %q", out.String(), want)
 	}
 	full := errors.New("disk full")
-	if n, err := console.NewWriter(failing{full}).Write([]byte("::x")); n != 0 || !errors.Is(err, full) {
+	if n, err := redact.NewWriter(failing{full}).Write([]byte("::x")); n != 0 || !errors.Is(err, full) {
 		t.Errorf("Write = %d, %v; want 0 and %v", n, err, full)
 	}
 }
@@ -71,9 +71,9 @@ var _ io.Writer = failing{}
 
 // Only the codes of Colored are passed on, and only by a Writer for them, also above another Writer.
 func TestColors(t *testing.T) {
-	text := console.Colored(console.Red, "fail") + "\x1b[1m\x1b]0;t\a\x1b[31;5m"
+	text := redact.Colored(redact.Red, "fail") + "\x1b[1m\x1b]0;t\a\x1b[31;5m"
 	var out strings.Builder
-	for _, w := range []*console.Writer{console.NewColorWriter(console.NewWriter(&out)), console.NewWriter(console.NewColorWriter(&out))} {
+	for _, w := range []*redact.Writer{redact.NewColorWriter(redact.NewWriter(&out)), redact.NewWriter(redact.NewColorWriter(&out))} {
 		if _, err := io.WriteString(w, text); err != nil {
 			t.Fatal(err)
 		}
@@ -91,12 +91,12 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document = console.JSON(document)
+	document = redact.EscapedJSON(document)
 	var got []string
 	if err := json.Unmarshal(document, &got); err != nil || len(got) != 1 || got[0] != value {
 		t.Errorf("got %q, %v; want %q", got, err, value)
 	}
-	if text := console.Text(string(document)); text != string(document) {
+	if text := redact.Escaped(string(document)); text != string(document) {
 		t.Errorf("a Writer changes %s to %s", document, text)
 	}
 }
