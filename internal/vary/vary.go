@@ -1,4 +1,5 @@
-// Package vary makes other objects from objects: without a value, or with another one. It also finds where objects differ.
+// Package vary makes other objects from objects: without a value, with another one, and the smallest one of a kind. It also finds where
+// objects differ.
 package vary
 
 import (

@@ -1,74 +1,86 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/internal/vary"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
-const (
-	// toStdout is the value of --to for the standard output.
-	toStdout = "-"
-	// example is the name of an object that init writes, and the value of a label that a selector wants to exist.
-	example = "example"
-	// changedLabel is the label that an UPDATE adds.
-	changedLabel = "example.com/changed"
-	// mostKinds limits the kinds for which init writes requests to a policy or webhook.
-	mostKinds = 8
-)
+// toStdout is the value of --to for the standard output.
+const toStdout = "-"
+
+// initFlags are the flags of init. Run has the flags that run has too: the version, PROGRAM and --endpoint.
+type initFlags struct {
+	to  string
+	run runFlags
+}
 
 func (a *app) initCommand() *cobra.Command {
-	to := ""
+	f := &initFlags{run: runFlags{selection: a.selection()}}
+	defaults := &cobra.Command{}
+	f.run.add(defaults)
 	command := &cobra.Command{
-		Use:   "init FILE|DIR ...",
+		Use:   "init FILE|DIR ... [flags] [-- PROGRAM [ARGUMENT ...]]",
 		Short: "Write a first PolicyTest for policies, or first scenarios for webhooks",
 		Long: `Write a first PolicyTest for ValidatingAdmissionPolicies and MutatingAdmissionPolicies, or a
-scenario for each request to the webhooks of configurations. There is a request for each kind and
-operation that the rules match, and one for each message of a validation. The objects have only a
-name, and the labels that selectors ask for: complete them. Then run the file, and compare what the
-requests get with what you want.
+scenario for each request to the webhooks of configurations. For each kind and operation that the
+rules match, it has the smallest object that a kube-apiserver of this machine accepts, and expects
+what the request gets there today: that it is allowed or denied, warnings, what was changed, and which
+webhook was called. Check that this is right. What is missing is a comment at the end.
 
 The files also have what the policies or webhooks need: bindings, params,
 CustomResourceDefinitions. A policy without a binding gets one from the PolicyTest. A file that exists
-is not overwritten.`,
+is not overwritten.
+
+Give PROGRAM, which serves the webhooks as for run, or --endpoint. Without them, a server that allows
+everything stands for the webhooks.`,
 		Example: `  admissiontest init policy.yaml
   admissiontest init config/policy crd.yaml params.yaml --to tests/policytest.yaml
-  admissiontest init config/webhook/manifests.yaml crd.yaml`,
+  admissiontest init config/webhook/manifests.yaml crd.yaml -- ./my-webhook --port 9443 --cert-dir {cert-dir}`,
 	}
-	command.RunE = a.reading(func(_ context.Context, args []string) error { return a.init(to, args) })
-	command.Flags().StringVar(&to, "to", "", "file to write; - means standard output (default: policytest.yaml, or webhooks.yaml)")
+	command.RunE = func(command *cobra.Command, args []string) (err error) {
+		a.parsed = true
+		if args, f.run.program.Command, err = cutProgram(command, args); err != nil {
+			return err
+		}
+		if err := f.run.target.check(defaults); err != nil {
+			return err
+		}
+		return a.init(command.Context(), f, args)
+	}
+	set := command.Flags()
+	set.StringVar(&f.to, "to", "", "file to write; - means standard output (default: policytest.yaml, or webhooks.yaml)")
+	set.StringVar(&f.run.target.assets.version, "k8s-version", "", "the Kubernetes version, such as 1.37")
+	f.run.endpoints.add(command)
+	f.run.set = set
 	return command
 }
 
+// answers reports whether the webhooks are served.
+func (f *initFlags) answers() bool {
+	return len(f.run.program.Command) > 0 || len(argsOf(f.run.set, "endpoint", "endpoint-ca")) > 0
+}
+
 // init implements the command init.
-func (a *app) init(to string, args []string) error {
+func (a *app) init(ctx context.Context, f *initFlags, args []string) error {
 	if len(args) == 0 {
 		return usagef("init: no arguments; want files or folders with policies, or with webhook configurations")
+	}
+	if err := f.checkTo(); err != nil { // before the folder is read in which an earlier init wrote it
+		return err
 	}
 	project, err := shipped.Read(args...)
 	if err != nil {
@@ -80,47 +92,132 @@ func (a *app) init(to string, args []string) error {
 	case at >= 0 && policy >= 0:
 		one, other := project.Manifests[at], project.Manifests[policy]
 		return usagef("init: %s:%d has webhooks and %s:%d policies; want files with one of both: run init once for each", one.File, one.Line, other.File, other.Line)
+	case at < 0 && f.answers():
+		return usagef("init: PROGRAM and --endpoint are for webhooks, and the files have no webhook configuration")
 	case at < 0 && policy < 0:
 		return usagef("init: there is no ValidatingAdmissionPolicy or MutatingAdmissionPolicy, and no webhook configuration")
+	case f.to == "" && at >= 0:
+		f.to = "webhooks.yaml"
+	case f.to == "":
+		f.to = "policytest.yaml"
 	}
-	webhooks := at >= 0
-	if to == "" && webhooks {
-		to = "webhooks.yaml"
-	}
-	to = cmp.Or(to, "policytest.yaml")
-	if err := checkTo(to); err != nil {
+	if err := f.checkTo(); err != nil {
 		return err
 	}
-	d := &draft{to: to, project: project}
-	if err := d.read(); err != nil {
+	d := &draft{app: a, flags: f, folder: filepath.Dir(f.to), project: project}
+	if err := errors.Join(d.chooseFiles(), f.run.program.Check(nil, nil), d.read()); err != nil {
 		return err
 	}
-	text, err := d.text(webhooks)
-	switch {
-	case err != nil:
-		return err
-	case to == toStdout:
-		_, err = fmt.Fprint(a.Stdout, text)
+	if err := d.fill(ctx); err != nil {
 		return err
 	}
-	if err := writeNew(to, text); err != nil {
-		return usagef("--to: %w", err)
+	return d.write(at >= 0)
+}
+
+// checkTo checks --to, unless it is the standard output or not known yet.
+func (f *initFlags) checkTo() error {
+	if f.to == "" || f.to == toStdout {
+		return nil
 	}
-	a.note(fmt.Sprintf("%s: complete its objects; to run it:\n%s", to, d.command(webhooks)))
+	if _, err := os.Lstat(f.to); err == nil {
+		return usagef("--to: %s exists: want another file", f.to)
+	}
+	if info, err := os.Stat(filepath.Dir(f.to)); err != nil || !info.IsDir() {
+		return usagef("--to: %s is no folder; want a file in a folder that exists", filepath.Dir(f.to))
+	}
 	return nil
 }
 
-// checkTo checks --to, unless it is the standard output.
-func checkTo(to string) error {
-	if to == toStdout {
-		return nil
+// isRealPolicy reports whether a manifest is a policy, and no binding.
+func isRealPolicy(m shipped.Manifest) bool {
+	return object.IsPolicy(m.Object) && !strings.HasSuffix(fmt.Sprint(m.Object["kind"]), "Binding")
+}
+
+func isWebhooks(m shipped.Manifest) bool {
+	return m.Object["kind"] == "MutatingWebhookConfiguration" || m.Object["kind"] == "ValidatingWebhookConfiguration"
+}
+
+// chooseFiles chooses the files that the written file names, relative to its folder. Files with webhooks that also have other objects,
+// or that scenarios cannot name, are for --install.
+func (d *draft) chooseFiles() error {
+	needed := func(m shipped.Manifest) bool {
+		return isWebhooks(m) || m.Object["kind"] == "CustomResourceDefinition"
 	}
-	if _, err := os.Lstat(to); err == nil {
-		return usagef("--to: %s exists: want another file", to)
+	webhooks, others, seen := slices.ContainsFunc(d.project.Manifests, isWebhooks), map[string]bool{}, map[string]bool{}
+	for _, m := range d.project.Manifests {
+		others[m.File] = others[m.File] || !needed(m)
 	}
-	if info, err := os.Stat(filepath.Dir(to)); err != nil || !info.IsDir() {
-		return usagef("--to: %s is no folder; want a file in a folder that exists", filepath.Dir(to))
+	from, err := filepath.Abs(d.folder)
+	if err != nil {
+		return usagef("--to: %w", err)
 	}
+	for _, m := range d.project.Manifests {
+		absolute, err := filepath.Abs(m.File)
+		relative, wrong := filepath.Rel(from, absolute)
+		switch err := errors.Join(err, wrong); {
+		case err != nil:
+			return usagef("init: %w", err)
+		case seen[m.File] || webhooks && !needed(m):
+			continue
+		case webhooks && (others[m.File] || userfile.InTree(userfile.TreeOf(d.folder), m.File) != nil):
+			d.install = append(d.install, m.File)
+		default:
+			d.files = append(d.files, filepath.ToSlash(relative))
+		}
+		seen[m.File] = true
+	}
+	return nil
+}
+
+// write writes the file.
+func (d *draft) write(webhooks bool) error {
+	documents, what := []yaml.MapSlice{d.policyTest()}, "cases"
+	if webhooks {
+		documents, what = d.scenarios(), "scenarios"
+	}
+	var text strings.Builder
+	encoder := yaml.NewEncoder(&text)
+	for _, document := range documents {
+		if err := encoder.Encode(document); err != nil {
+			return fmt.Errorf("init: %w", err)
+		}
+	}
+	if err := encoder.Close(); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	count := 0
+	for _, one := range d.subjects {
+		count += len(one.requests)
+	}
+	if count == 0 {
+		return withCode(exitNothing, fmt.Errorf("init: found no request:\n%s", strings.Join(d.missing, "\n")))
+	}
+	args := append([]string{"admissiontest", "run", d.flags.to}, argsOf(d.flags.run.set, "k8s-version", "endpoint", "endpoint-ca")...)
+	for _, path := range d.install {
+		args = append(args, "--install", path)
+	}
+	command := shellescape.QuoteCommand(append(args, d.flags.run.program.Args()...))
+	if webhooks && !d.flags.answers() {
+		command += " -- PROGRAM"
+	}
+	header := "# Written by admissiontest init. What is expected is what the requests get today: check that it is right. Run this file:\n# " + command + "\n"
+	if !webhooks {
+		text.WriteString("# contract: {} # also checks the rules that hold for every policy\n")
+	}
+	if len(d.missing) > 0 {
+		text.WriteString("\n# TODO: write these " + what + ":\n")
+	}
+	for _, line := range d.missing {
+		text.WriteString("# - " + strings.Join(strings.Fields(line), " ") + "\n")
+	}
+	if d.flags.to == toStdout {
+		_, err := fmt.Fprint(d.Stdout, header+text.String())
+		return err
+	}
+	if err := writeNew(d.flags.to, header+text.String()); err != nil {
+		return usagef("--to: %w", err)
+	}
+	d.note(fmt.Sprintf("%s: %d %s; missing: %d; to run them:\n%s", d.flags.to, count, what, len(d.missing), command))
 	return nil
 }
 
@@ -134,359 +231,24 @@ func writeNew(name, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// isRealPolicy reports whether a manifest is a policy, and no binding.
-func isRealPolicy(m shipped.Manifest) bool {
-	return object.IsPolicy(m.Object) && !strings.HasSuffix(fmt.Sprint(m.Object["kind"]), "Binding")
-}
-
-func isWebhooks(m shipped.Manifest) bool {
-	return m.Object["kind"] == "MutatingWebhookConfiguration" || m.Object["kind"] == "ValidatingWebhookConfiguration"
-}
-
-// draft is what init writes.
-type draft struct {
-	to       string
-	project  *shipped.Project
-	subjects []*draftSubject
-	missing  []string
-}
-
-// draftSubject is a policy, or a webhook of a configuration.
-type draftSubject struct {
-	manifest shipped.Manifest
-	name     string
-	matches  admissionregistrationv1.MatchResources
-	phase    framework.Phase // of a webhook
-	requests []draftRequest
-}
-
-// draftRequest is a request that the rules match.
-type draftRequest struct {
-	name       string
-	operation  admission.Operation
-	namespaced bool
-	// before exists before an UPDATE or DELETE. It is nil for a CREATE.
-	before, object map[string]any
-}
-
-// read reads the policies, and the webhooks of configurations, and finds requests to them.
-func (d *draft) read() error {
-	for _, m := range d.project.Manifests {
-		if isRealPolicy(m) {
-			one := &draftSubject{manifest: m, name: (&unstructured.Unstructured{Object: m.Object}).GetName()}
-			constraints, _, _ := unstructured.NestedMap(m.Object, "spec", "matchConstraints")
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(constraints, &one.matches); err != nil {
-				return misplaced(m, "spec.matchConstraints", err)
-			}
-			d.subjects = append(d.subjects, one)
-		}
-		if !isWebhooks(m) {
-			continue
-		}
-		var configuration admissionregistrationv1.MutatingWebhookConfiguration // it has all fields of the other kind
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Object, &configuration); err != nil {
-			return misplaced(m, "webhooks", err)
-		}
-		for _, w := range configuration.Webhooks {
-			one := &draftSubject{manifest: m, name: w.Name, phase: framework.Validating}
-			if configuration.Kind == "MutatingWebhookConfiguration" {
-				one.phase = framework.Mutating
-			}
-			one.matches.NamespaceSelector, one.matches.ObjectSelector = w.NamespaceSelector, w.ObjectSelector
-			for _, rule := range w.Rules {
-				one.matches.ResourceRules = append(one.matches.ResourceRules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: rule})
-			}
-			d.subjects = append(d.subjects, one)
-		}
-	}
-	served := d.served()
-	for _, one := range d.subjects {
-		d.find(one, served)
-	}
-	return nil
-}
-
-// misplaced returns a usage error with the position of a field that has another type.
-func misplaced(m shipped.Manifest, field string, err error) error {
-	line, column := m.Position(field)
-	return usagef("init: %s:%d:%d: %s: a field has another type: %w", m.File, line, column, m, err)
-}
-
-// served returns the resources of the project's CustomResourceDefinitions, then those that a kube-apiserver serves and stores by default,
-// each in its first version, without subresources.
-func (d *draft) served() (all []metav1.APIResource) {
-	var lists []*metav1.APIResourceList
-	for _, m := range d.project.Manifests {
-		if m.Object["kind"] == "CustomResourceDefinition" {
-			lists = append(lists, kinds.OfDefinition(m.Object)...)
-		}
-	}
-	custom := len(lists)
-	for i, list := range append(lists, kinds.BuiltIn()...) {
-		of, _ := schema.ParseGroupVersion(list.GroupVersion) // what cannot be read is in no group, and no rule matches it
-		for _, each := range list.APIResources {
-			if strings.Contains(each.Name, "/") || i >= custom && len(each.Verbs) == 0 {
-				continue
-			}
-			each.Group, each.Version = of.Group, of.Version
-			all = append(all, each)
-		}
-	}
-	return all
-}
-
-// find finds the requests that the rules of a policy or webhook match.
-func (d *draft) find(s *draftSubject, served []metav1.APIResource) {
-	match := func(of metav1.APIResource, operations ...admission.Operation) bool {
-		return slices.ContainsFunc(s.matches.ResourceRules, func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
-			return vary.Matches(rule.RuleWithOperations, of, operations...)
-		})
-	}
-	operations := []admission.Operation{admission.Create, admission.Update, admission.Delete}
-	var chosen []metav1.APIResource
-	for _, each := range served {
-		known := slices.ContainsFunc(chosen, func(r metav1.APIResource) bool { return r.Group == each.Group && r.Name == each.Name })
-		if !known && match(each, operations...) {
-			chosen = append(chosen, each)
-		}
-	}
-	if len(chosen) == 0 {
-		d.missing = append(d.missing, s.name+": the rules match no kind of Kubernetes, and none of the CustomResourceDefinitions in the files")
-	}
-	if count := len(chosen); count > mostKinds {
-		isConfigMap := func(r metav1.APIResource) bool { return r.Group == "" && r.Name == "configmaps" }
-		at := max(0, slices.IndexFunc(chosen, isConfigMap)) // they stand for all, if they are among them
-		chosen = chosen[at : at+1]
-		d.missing = append(d.missing, fmt.Sprintf("%s: the rules match %d kinds: requests are only written for %s", s.name, count, chosen[0].Name))
-	}
-	for _, each := range chosen {
-		for _, operation := range operations {
-			if match(each, operation) {
-				s.requests = append(s.requests, s.request(operation, each))
-			}
-		}
-	}
-}
-
-// request returns a request for a resource.
-func (s *draftSubject) request(operation admission.Operation, of metav1.APIResource) draftRequest {
-	made := func(name string, more map[string]string) map[string]any {
-		u := &unstructured.Unstructured{Object: map[string]any{}}
-		u.SetAPIVersion(schema.GroupVersion{Group: of.Group, Version: of.Version}.String())
-		u.SetKind(of.Kind)
-		u.SetName(name)
-		labels := labelsOf(s.matches.ObjectSelector)
-		maps.Copy(labels, more)
-		if len(labels) > 0 {
-			u.SetLabels(labels)
-		}
-		return u.Object
-	}
-	r := draftRequest{name: strings.ToLower(string(operation) + "-" + of.Kind), operation: operation, namespaced: of.Namespaced}
-	switch existing := "existing-" + strings.ToLower(string(operation)); operation {
-	case admission.Create:
-		r.object = made(example, nil)
-	case admission.Update:
-		r.before, r.object = made(existing, nil), made(existing, map[string]string{changedLabel: "yes"})
-	default:
-		r.before = made(existing, nil)
-		r.object = r.before
-	}
-	return r
-}
-
-// labelsOf returns labels that a selector asks for.
-func labelsOf(selector *metav1.LabelSelector) map[string]string {
-	labels := map[string]string{}
-	if selector == nil {
-		return labels
-	}
-	maps.Copy(labels, selector.MatchLabels)
-	for _, each := range selector.MatchExpressions {
-		switch {
-		case each.Operator == metav1.LabelSelectorOpIn && len(each.Values) > 0:
-			labels[each.Key] = each.Values[0]
-		case each.Operator == metav1.LabelSelectorOpExists:
-			labels[each.Key] = example
-		}
-	}
-	return labels
-}
-
-// notInNames matches what names of namespaces and scenarios cannot have.
-var notInNames = regexp.MustCompile("[^a-z0-9]+")
-
-// namespace is the namespace of a request to a policy or webhook with a namespaceSelector. Empty is that of the test.
-func (s *draftSubject) namespace(r draftRequest) string {
-	if !r.namespaced || len(labelsOf(s.matches.NamespaceSelector)) == 0 {
-		return ""
-	}
-	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(s.name), "-"), "-")
-}
-
-// command is the command that runs the file. A run installs webhooks, and a PolicyTest names the files of its policies.
-func (d *draft) command(webhooks bool) string {
-	args := []string{"admissiontest", "run", d.to}
-	if !webhooks {
-		return shellescape.QuoteCommand(args)
-	}
-	for _, path := range d.files() {
-		args = append(args, "--install", path)
-	}
-	return shellescape.QuoteCommand(args) + " -- PROGRAM"
-}
-
-// files returns the files of the project.
-func (d *draft) files() (all []string) {
-	for _, m := range d.project.Manifests {
-		if !slices.Contains(all, m.File) {
-			all = append(all, m.File)
-		}
-	}
-	return all
-}
-
-// text returns the content of the file.
-func (d *draft) text(webhooks bool) (string, error) {
-	write := d.policyTest
-	if webhooks {
-		write = d.scenarios
-	}
-	documents, err := write()
+// ended returns the error of an init whose API server or program failed.
+func (d *draft) ended(ctx, running context.Context, err error) error {
 	switch {
-	case err != nil:
-		return "", usagef("init: %w", err)
-	case len(documents) == 0:
-		return "", withCode(exitNothing, fmt.Errorf("init: found no request:\n%s", strings.Join(d.missing, "\n")))
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil || codeOf(err) == exitUsage:
+		return err
 	}
-	var text strings.Builder
-	text.WriteString("# Written by admissiontest init. TODO: complete the objects, and check what is expected. Run this file:\n# " + d.command(webhooks) + "\n")
-	encoder := yaml.NewEncoder(&text)
-	for _, document := range documents {
-		if err := encoder.Encode(document); err != nil {
-			return "", fmt.Errorf("init: %w", err)
-		}
-	}
-	if err := encoder.Close(); err != nil {
-		return "", fmt.Errorf("init: %w", err)
-	}
-	if !webhooks {
-		text.WriteString("# contract: {} # also checks the rules that hold for every policy\n")
-	}
-	for _, line := range d.missing {
-		text.WriteString("# TODO: " + strings.Join(strings.Fields(line), " ") + "\n")
-	}
-	return text.String(), nil
+	err = withCode(exitInfrastructure, fmt.Errorf("init: %w", endedBefore(running, err)))
+	d.flags.run.program.PrintLog(d.Stderr, err)
+	return err
 }
 
-// fieldsOf returns a map of keys and values, which alternate, in their order. It leaves out empty values.
-func fieldsOf(pairs ...any) (all yaml.MapSlice) {
-	for i := 0; i+1 < len(pairs); i += 2 {
-		switch value := reflect.ValueOf(pairs[i+1]); {
-		case !value.IsValid() || value.IsZero():
-		case value.Kind() == reflect.Map && value.Len() == 0:
-		default:
-			all = append(all, yaml.MapItem{Key: pairs[i], Value: pairs[i+1]})
-		}
-	}
-	return all
-}
-
-// policyTest returns the PolicyTest, or none without a case.
-func (d *draft) policyTest() ([]yaml.MapSlice, error) {
-	namespaces, known := map[string]any{}, map[string]int{}
-	var cases []yaml.MapSlice
-	add := func(s *draftSubject, r draftRequest, name, expected string, value any) {
-		if known[name]++; known[name] > 1 {
-			name += fmt.Sprintf("-%d", known[name])
-		}
-		operation, old, namespace := "", map[string]any(nil), s.namespace(r)
-		switch r.operation {
-		case admission.Delete:
-			operation = string(r.operation)
-		case admission.Update:
-			old = r.before
-		}
-		if namespace != "" {
-			namespaces[namespace] = labelsOf(s.matches.NamespaceSelector)
-		}
-		cases = append(cases, fieldsOf("name", name, "operation", operation, "namespace", namespace, "old", old, "object", r.object, expected, value))
-	}
-	for _, one := range d.subjects {
-		for _, r := range one.requests {
-			add(one, r, r.name, "allowed", true)
-		}
-		for i, message := range d.messages(one) {
-			if message != "" && len(one.requests) > 0 {
-				add(one, one.requests[0], fmt.Sprintf("denied-by-validation-%d", i), "denied", message)
-			}
-		}
-	}
-	if len(cases) == 0 {
+// endpoints returns where the webhooks are called.
+func (d *draft) endpoints() (map[string]framework.Endpoint, error) {
+	f := &d.flags.run
+	if !d.flags.answers() {
 		return nil, nil
 	}
-	var files []string
-	for _, file := range d.files() {
-		from, err := filepath.Abs(filepath.Dir(d.to))
-		to, wrong := filepath.Abs(file)
-		relative, notBelow := filepath.Rel(from, to)
-		if err := errors.Join(err, wrong, notBelow); err != nil {
-			return nil, err
-		}
-		files = append(files, filepath.ToSlash(relative))
-	}
-	return []yaml.MapSlice{fieldsOf("apiVersion", scenario.APIVersion, "kind", scenario.KindPolicyTest, "policies", files, "namespaces", namespaces, "cases", cases)}, nil
-}
-
-// messages returns the messages of the validations of a policy. The message is empty where an expression makes it: such a validation is missing.
-func (d *draft) messages(s *draftSubject) (all []string) {
-	validations, _, _ := unstructured.NestedSlice(s.manifest.Object, "spec", "validations")
-	for i, each := range validations {
-		fields, _ := each.(map[string]any)
-		message, _ := fields["message"].(string)
-		if message == "" {
-			d.missing = append(d.missing, fmt.Sprintf("%s: a case that validations[%d] denies: %v", s.name, i, fields["expression"]))
-		}
-		all = append(all, message)
-	}
-	return all
-}
-
-// scenarios returns a Scenario for each request to a webhook.
-func (d *draft) scenarios() (all []yaml.MapSlice, err error) {
-	area := cmp.Or(notInNames.ReplaceAllString(strings.ToLower(strings.TrimSuffix(filepath.Base(d.to), filepath.Ext(d.to))), ""), "webhooks")
-	for _, one := range d.subjects {
-		for _, r := range one.requests {
-			name := fmt.Sprintf("%s.%s.%s.%s", area, one.name, one.phase, r.name)
-			all = append(all, fieldsOf("apiVersion", scenario.APIVersion, "kind", scenario.Kind, "metadata", fieldsOf("name", name), "spec", one.spec(r)))
-		}
-	}
-	return all, nil
-}
-
-// spec returns the spec of the Scenario for a request.
-func (s *draftSubject) spec(r draftRequest) yaml.MapSlice {
-	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(r.object)}
-	var namespaces, given []any
-	switch namespace := s.namespace(r); {
-	case !r.namespaced:
-		u.SetName("$(id)-" + u.GetName())
-	case namespace != "":
-		u.SetNamespace("$(namespace." + namespace + ")")
-		namespaces = []any{fieldsOf("name", namespace, "labels", labelsOf(s.matches.NamespaceSelector))}
-	}
-	step := fieldsOf("create", u.Object)
-	if r.before != nil {
-		before := u.DeepCopy()
-		before.SetLabels((&unstructured.Unstructured{Object: r.before}).GetLabels())
-		given = []any{before.Object}
-		reference := fieldsOf("apiVersion", u.GetAPIVersion(), "kind", u.GetKind(), "name", u.GetName(), "namespace", u.GetNamespace())
-		step = fieldsOf("delete", reference)
-		if r.operation == admission.Update {
-			step = fieldsOf("patch", append(reference, fieldsOf("merge", object.MergePatch(r.before, r.object))...))
-		}
-	}
-	calls := fieldsOf("include", []any{fieldsOf("webhook", s.name, "phase", s.phase)})
-	requirement := fmt.Sprintf("A %s of a %s reaches the %s webhook %s.", r.operation, u.GetKind(), s.phase, s.name)
-	return fieldsOf("level", framework.Must, "requirement", requirement, "namespaces", namespaces, "given", given, "when", []any{append(step, fieldsOf("then", fieldsOf("calls", calls))...)})
+	return f.program.endpoints(&f.endpoints, nil, d.project.Objects())
 }
