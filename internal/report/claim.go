@@ -1,7 +1,9 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -56,4 +58,16 @@ func (c Claim) String() string {
 		text += ": " + strings.Join(more, ", ")
 	}
 	return text
+}
+
+// WriteBadge writes a badge of a claim in the JSON that https://shields.io/badges/endpoint-badge reads.
+func WriteBadge(out io.Writer, c Claim) error {
+	colors := map[Conformance]string{Conformant: "brightgreen", Partial: "yellow", NotConformant: "red"}
+	message := c.Verdict.String()
+	if c.Kubernetes != "" {
+		message += ", " + c.Kubernetes
+	}
+	return json.NewEncoder(out).Encode(map[string]any{
+		"schemaVersion": 1, "label": "Kubernetes admission: " + c.Profile, "message": message, "color": colors[c.Verdict],
+	})
 }

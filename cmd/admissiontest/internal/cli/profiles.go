@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -64,6 +65,35 @@ func (a *app) reportMatrix(args []string, markdown bool) error {
 		return report.NewMatrix(servers).WriteMarkdown(a.Stdout)
 	}
 	return report.NewMatrix(servers).WriteHTML(a.Stdout)
+}
+
+func (a *app) reportBadgeCommand() *cobra.Command {
+	name := ""
+	command := a.ofReport(&cobra.Command{
+		Use:     "badge DIR|FILE --profile NAME",
+		Short:   "Print a badge: whether an API server conforms to a profile",
+		Long:    `Print a badge as JSON. Publish it, and https://shields.io/badges/endpoint-badge draws it.`,
+		Example: "  admissiontest report badge out --profile webhooks > badge.json",
+	}, func(input report.Input) error { return a.reportBadge(input.Report, name) })
+	command.Flags().StringVar(&name, "profile", "", "the profile: "+strings.Join(engine.ProfileNames(), ", "))
+	return command
+}
+
+// reportBadge implements the command report badge.
+func (a *app) reportBadge(r report.Report, name string) error {
+	chosen, err := engine.ProfileNamed(name)
+	if err != nil {
+		return usagef("--profile: %w", err)
+	}
+	catalogue, err := a.wholeCatalogue()
+	if err != nil {
+		return err
+	}
+	claim, err := chosen.Judge(r, catalogue)
+	if err != nil {
+		return err
+	}
+	return report.WriteBadge(a.Stdout, claim)
 }
 
 func (a *app) reportVerifyCommand() *cobra.Command {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -43,6 +44,34 @@ func failFirst(r *report.Report) {
 			return
 		}
 	}
+}
+
+func TestBadge(t *testing.T) {
+	for name, test := range map[string]struct {
+		change         func(*report.Report)
+		message, color string
+	}{
+		"conformant": {func(*report.Report) {}, "conformant, 1.37", "brightgreen"},
+		"fails":      {failFirst, "not conformant, 1.37", "red"},
+		"cut":        {func(r *report.Report) { r.Outcomes = r.Outcomes[200:] }, "partial, 1.37", "yellow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := onCatalogue(t.Context(), "report", "badge", submitted(t, test.change), "--profile", "webhooks")
+			got.check(t, exitPass)
+			var badge struct {
+				SchemaVersion         int
+				Label, Message, Color string
+			}
+			if err := json.Unmarshal([]byte(got.stdout), &badge); err != nil || badge.SchemaVersion != 1 || badge.Label != "Kubernetes admission: webhooks" ||
+				badge.Message != test.message || badge.Color != test.color {
+				t.Errorf("badge %+v, %v", badge, err)
+			}
+		})
+	}
+	onCatalogue(t.Context(), "report", "badge", submitted(t, failFirst), "--profile", "webhook").check(t, exitUsage, `did you mean "webhooks"?`)
+	onCatalogue(t.Context(), "report", "badge").check(t, exitUsage, "takes one DIR or FILE")
+	onCatalogue(t.Context(), "run", "--profile", "webhooks", "order").check(t, exitUsage, `--profile webhooks cannot be combined with "order"`)
+	onCatalogue(t.Context(), "run", "--profile", "polices").check(t, exitUsage, `did you mean "policies"?`)
 }
 
 func TestVerifyReport(t *testing.T) {

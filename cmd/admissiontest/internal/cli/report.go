@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	return parent("report", "Work with the reports of runs", a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportVerifyCommand())
+	return parent("report", "Work with the reports of runs", a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand(), a.reportMatrixCommand(), a.reportBadgeCommand(), a.reportVerifyCommand())
 }
 
 // readReport is report.Read. Its error has the exit code exitUsage.
