@@ -24,6 +24,8 @@ const (
 //	CA              PEM certificates that verify the certificate of the URL; empty means the system's
 //	ServerName      the name that the certificate of the URL must have, such as "guard.example-system.svc"; empty means the
 //	                host of the URL
+//	Replicas        addresses of other replicas of the program at URL, with the same CA and ServerName: they must give
+//	                the same answers; empty means that there are none
 //	Process         the command of a program that serves the webhooks over HTTPS, for the rules that start and end it,
 //	                which With selects: WH-PERF-4 and WH-SEC-5; in its arguments, {port} is replaced with a free port
 //	                and {cert-dir} with a folder that has tls.crt and tls.key; empty means that there is none

@@ -10,7 +10,7 @@
 //   - WH-IDEM-1 twice-is-once (MUST): A webhook that is called for its own result does not change it again.
 //   - WH-IDEM-2 own-output-is-allowed (MUST): What the webhook made of an object is allowed by it and by the other webhooks of the Subject, as a new object and as an update.
 //   - WH-IDEM-3 order-does-not-matter (SHOULD): What another webhook adds afterwards is treated as if it had been there before. For reinvocationPolicy IfNeeded, this is a MUST.
-//   - WH-IDEM-4 same-review-same-answer (MUST): The same review gets the same answer each time, whatever the order of the keys in its JSON.
+//   - WH-IDEM-4 same-review-same-answer (MUST): The same review gets the same answer each time and from each replica, whatever the order of the keys in its JSON.
 //   - WH-FIELD-1 unknown-fields-survive (MUST): Fields that the webhook does not know survive, at every depth, when an object is created and when it is updated.
 //   - WH-FIELD-2 foreign-entries-survive (MUST): The patch touches only what the webhook is for: entries of other clients survive in maps and lists, in their order, and the patch adds no empty values.
 //   - WH-FIELD-4 integers-survive (MUST): Large integers survive exactly.

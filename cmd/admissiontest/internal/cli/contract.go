@@ -24,6 +24,7 @@ import (
 // contractOptions are the flags of contract.
 type contractOptions struct {
 	url, caFile, serverName, kind string
+	replicas                      []string
 	output                        outputFlag
 	reportDir                     string
 	configurations, allow, reject []string
@@ -43,7 +44,8 @@ sent to the webhook directly.
 
 With --url, the webhook runs at a URL: no API server is needed, and nothing is written.
 --configuration has the webhook configurations: their paths, rules and selectors say which
-requests each webhook gets. Without --configuration, --kind says what the webhook is.
+requests each webhook gets. Without --configuration, --kind says what the webhook is. Further
+replicas of the program are compared with it by --replica.
 
 A webhook in a Pod has a URL after kubectl port-forward. Its certificate is valid for the name of
 the Service: give that name with --server-name.
@@ -62,6 +64,7 @@ The exit codes are the same as for run.`,
 	})
 	set := command.Flags()
 	set.StringVar(&o.url, "url", "", "address of the webhook: https://HOST:PORT, or with the path of the webhook")
+	set.StringSliceVar(&o.replicas, "replica", nil, "with --url: addresses of other replicas, which must give the same answers")
 	set.StringVar(&o.caFile, "ca-file", "", "PEM file with the certificates that verify the webhook (default: the system's)")
 	set.StringVar(&o.serverName, "server-name", "", "with --url: the name that the certificate must have (default: the host of the URL)")
 	set.StringSliceVar(&o.configurations, "configuration", nil, "files or folders with the webhook configurations")
@@ -196,7 +199,7 @@ func connects(ctx context.Context, address string) error {
 
 // subject returns the webhook at a URL that the flags describe.
 func (o contractOptions) subject() (webhook.Subject, error) {
-	s := webhook.Subject{Name: o.url, URL: o.url, ServerName: o.serverName, Kind: webhook.Kind(o.kind)}
+	s := webhook.Subject{Name: o.url, URL: o.url, Replicas: o.replicas, ServerName: o.serverName, Kind: webhook.Kind(o.kind)}
 	switch {
 	case o.kind != "" && o.kind != string(webhook.Mutating) && o.kind != string(webhook.Validating):
 		return s, usagef("--kind %q: want mutating or validating", o.kind)

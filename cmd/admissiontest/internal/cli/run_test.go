@@ -37,8 +37,8 @@ type fake struct {
 	dead    bool
 }
 
-func (*fake) Check(context.Context) error { return nil }
-func (*fake) Version(context.Context) (string, error)          { return "", nil }
+func (*fake) Check(context.Context) error             { return nil }
+func (*fake) Version(context.Context) (string, error) { return "", nil }
 
 func (f *fake) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return f, f.startErr

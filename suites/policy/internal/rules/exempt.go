@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
@@ -51,13 +52,21 @@ func withEntry(object map[string]any, path cel.Path, value any) map[string]any {
 	})
 }
 
-// constants puts more around each constant of the policies that they only compare with a part, in a good object.
+// constants puts more around each constant of the policies that they only compare with a part: in a good object, and
+// in the name of the user who creates a bad one.
 func (b *bench) constants(s sample) {
-	if s.bad >= 0 {
-		return
-	}
 	for _, c := range b.subject.openConstants() {
-		b.near(s, c)
+		switch {
+		case s.bad >= 0 && c.user:
+			name := c.text + "x"
+			if c.open == "endsWith" {
+				name = "x" + c.text
+			}
+			request := framework.Create(b.addressed(s.object)).WithUser(framework.User{Name: name})
+			b.add(Constants, s, request, "create", fmt.Sprintf("as %s, where %s(%q) is true", name, c.open, c.text))
+		case s.good >= 0 && !c.user:
+			b.near(s, c)
+		}
 	}
 }
 

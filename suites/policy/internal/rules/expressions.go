@@ -114,6 +114,7 @@ func memberCall(part ast.Expr) (call ast.CallExpr, ok bool) {
 type constant struct {
 	open string // the function: startsWith, endsWith or contains
 	text string
+	user bool // it is compared with the name of the user
 }
 
 // separators end a name: after them, another name begins.
@@ -134,7 +135,7 @@ func (p Policy) openConstants(params []string) []constant {
 				texts = []string{text}
 			}
 			for _, text := range texts {
-				c := constant{call.FunctionName(), text}
+				c := constant{open: call.FunctionName(), text: text, user: isUsername(call.Target())}
 				if text != "" && !c.closed() && !slices.Contains(found, c) {
 					found = append(found, c)
 				}
@@ -142,6 +143,15 @@ func (p Policy) openConstants(params []string) []constant {
 		})
 	}
 	return found
+}
+
+// isUsername reports whether a part of an expression is the name of the user.
+func isUsername(part ast.Expr) bool {
+	if part.Kind() != ast.SelectKind || part.AsSelect().FieldName() != "username" {
+		return false
+	}
+	info := part.AsSelect().Operand()
+	return info.Kind() == ast.SelectKind && info.AsSelect().FieldName() == "userInfo"
 }
 
 // closed reports whether a constant ends in a separator where the function is open.

@@ -22,12 +22,13 @@ func withExpressionIn(list, expression string) Policy {
 // A constant that ends in a separator is bounded. The near miss has more on the side that the function leaves open.
 func TestOpenConstants(t *testing.T) {
 	for expression, want := range map[string]string{
-		"object.a.startsWith('b.c')":                         "[{startsWith b.c}] xxx/d b.cx/d",
+		"object.a.startsWith('b.c')":                         "[{startsWith b.c false}] xxx/d b.cx/d",
 		"object.a.startsWith('b.c/')":                        "[]",
 		`object.a.endsWith("/d")`:                            "[]",
-		`object.a.endsWith("d")`:                             "[{endsWith d}] b.c/x b.c/xd",
-		"object.a.contains('c/d')":                           "[{contains c/d}] b.xxx b.xc/dx",
-		"object.a.startsWith(params.b) || object.a == 'b.c'": "[{startsWith p.q}]",
+		`object.a.endsWith("d")`:                             "[{endsWith d false}] b.c/x b.c/xd",
+		"object.a.contains('c/d')":                           "[{contains c/d false}] b.xxx b.xc/dx",
+		"request.userInfo.username.startsWith('system:d8')":  "[{startsWith system:d8 true}]",
+		"object.a.startsWith(params.b) || object.a == 'b.c'": "[{startsWith p.q false}]",
 	} {
 		t.Run(expression, func(t *testing.T) {
 			constants := withExpression(expression).openConstants([]string{"p.q", "p/"})

@@ -55,7 +55,7 @@ func (b *bench) lacks() {
 	}
 	lacks[Constants] = "no expression has startsWith, endsWith or contains with a constant that does not end in a separator"
 	for _, c := range b.subject.openConstants() {
-		lacks[Constants] = fmt.Sprintf("no good object has a value for which %s(%q) is true", c.open, c.text)
+		lacks[Constants] = fmt.Sprintf("no good object has a value, and no bad one a requester, for which %s(%q) is true", c.open, c.text)
 	}
 }
 

@@ -35,6 +35,23 @@ type endpoint struct {
 	hung atomic.Int64
 }
 
+// at returns the endpoint of another replica.
+func (e *endpoint) at(address string) (*endpoint, error) {
+	if e.base == nil {
+		return nil, errors.New("a Handler has no Replicas: set URL")
+	}
+	base, err := parseAddress(address)
+	return &endpoint{base: base, host: e.host, client: e.client}, err
+}
+
+func parseAddress(address string) (*url.URL, error) {
+	base, err := url.Parse(address)
+	if err != nil || base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("%q; want an address such as https://127.0.0.1:9443", address)
+	}
+	return base, nil
+}
+
 // newEndpoint returns the endpoint of a Subject.
 func newEndpoint(s Subject) (*endpoint, error) {
 	switch {
@@ -45,9 +62,9 @@ func newEndpoint(s Subject) (*endpoint, error) {
 	case s.URL == "":
 		return nil, errors.New("neither Handler nor URL is set: set one of them")
 	}
-	base, err := url.Parse(s.URL)
-	if err != nil || base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("URL is %q; want an address such as https://127.0.0.1:9443", s.URL)
+	base, err := parseAddress(s.URL)
+	if err != nil {
+		return nil, fmt.Errorf("URL is %w", err)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName}
 	if len(s.CA) > 0 {

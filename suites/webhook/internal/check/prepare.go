@@ -95,6 +95,7 @@ type Prepared struct {
 	Misuse []string
 
 	endpoint *endpoint
+	replicas []*endpoint
 	cluster  cluster
 	renewal  time.Duration // 0 means two minutes
 
@@ -110,6 +111,12 @@ func Prepare(ctx context.Context, s Subject) *Prepared {
 	if p.endpoint, err = newEndpoint(s); err != nil {
 		p.misuse("", err)
 		return p
+	}
+	for _, each := range s.Replicas {
+		replica, err := p.endpoint.at(each)
+		if p.misuse("Replicas: ", err); err == nil {
+			p.replicas = append(p.replicas, replica)
+		}
 	}
 	var manifests []map[string]any
 	for _, each := range s.Configurations {

@@ -30,6 +30,7 @@ type Subject struct {
 	URL            string
 	CA             []byte
 	ServerName     string
+	Replicas       []string
 	Process        []string
 	Configurations []Manifest
 	Kind           Kind

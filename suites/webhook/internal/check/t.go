@@ -228,6 +228,19 @@ func (t *T) DiffObjects(want, got map[string]any) string {
 	return ""
 }
 
+// EachReplica calls f with the decision of each other replica about a request.
+func (t *T) EachReplica(r reach.Request, f func(address string, d Decision)) {
+	for _, replica := range t.replicas {
+		body := Encode(t.Review(r))
+		a := answerOf(replica.send(t.Context(), t.Path, Raw{Body: bytes.NewReader(body), Limit: max(t.Timeout(), callLimit)}))
+		if d, ok := t.decided(replica.base.String(), t.inPhase(r).Object, a); ok {
+			f(replica.base.String(), d)
+		} else {
+			t.Unobserved("%s at %s: %s", Describe(r), replica.base, d.Verdict())
+		}
+	}
+}
+
 // HasPath reports whether the webhook is at a path: a Handler for a single webhook can be called with any path, and a server
 // whose webhook is at / gets every path.
 func (t *T) HasPath() bool {

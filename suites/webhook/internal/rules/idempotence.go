@@ -43,7 +43,7 @@ func idempotenceRules() []check.Rule {
 		},
 		{
 			ID: "WH-IDEM-4", Name: "same-review-same-answer", Level: framework.Must,
-			Title:  "The same review gets the same answer each time, whatever the order of the keys in its JSON.",
+			Title:  "The same review gets the same answer each time and from each replica, whatever the order of the keys in its JSON.",
 			Why:    "A different order of a list is a different object: workloads are rolled out again, and GitOps tools see changes without end.",
 			Fix:    "Sort what comes from a map before you add it to a list.",
 			Source: []string{"https://github.com/chaos-mesh/chaos-mesh/pull/2183", "https://github.com/gardener/gardener/pull/3320"},
@@ -205,6 +205,11 @@ func checkSameAnswer(t *check.T) {
 				t.Errorf("%s: with the keys of its JSON in another order, the answer differs: %s", c, text)
 			}
 		}
+		t.EachReplica(c.Request, func(address string, got check.Decision) {
+			if text := t.Difference(want, got); text != "" {
+				t.Errorf("%s: the answer of the replica at %s differs: %s", c, address, text)
+			}
+		})
 	})
 }
 

@@ -430,6 +430,31 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestReplicas: another replica with other answers fails WH-IDEM-4, and one that cannot be reached makes it inconclusive.
+func TestReplicas(t *testing.T) {
+	serve := func(f fault) *httptest.Server {
+		server := httptest.NewTLSServer(soundSubject(f).Handler)
+		t.Cleanup(server.Close)
+		return server
+	}
+	first, same := serve(fault{}), serve(fault{})
+	other := serve(fault{mutate: func(s *sound, in incoming, out *outgoing) {
+		s.addLabel(unstructured.Unstructured{Object: in.object}, out, "sound.example.com/replica", "2")
+	}})
+	for name, test := range map[string]struct {
+		address string
+		want    framework.Verdict
+	}{"same": {same.URL, framework.Pass}, "other": {other.URL, framework.Fail}, "none": {"https://127.0.0.1:1", framework.Inconclusive}} {
+		t.Run(name, func(t *testing.T) {
+			s := at(first, soundSubject(fault{}))
+			s.Replicas = []string{test.address}
+			if o := checkOne(t, s, "WH-IDEM-4", rule.DefaultBudget); o.Verdict != test.want {
+				t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
+			}
+		})
+	}
+}
+
 // TestLevels: what is a SHOULD for most webhooks is a MUST for some.
 func TestLevels(t *testing.T) {
 	level := func(f fault, reinvocation admissionregistrationv1.ReinvocationPolicyType, id string) framework.Level {
