@@ -34,10 +34,10 @@ type file struct {
 	ValidConfigs     []string `json:"validConfigs"`
 	InvalidConfigs   []string `json:"invalidConfigs"`
 	ConfigRequired   bool     `json:"configRequired"`
-	// Gates are feature gates to inject. Rights are those of an authorizer to inject, each with user, verb and resource.
+	// Gates are feature gates to inject. Rights are what an authorizer to inject grants, each with user, verb and resource.
 	Gates  []string    `json:"gates"`
 	Rights [][3]string `json:"rights"`
-	// World are the manifests of the fake cluster, Objects those of requests, by name.
+	// World are the manifests of the fake cluster, Objects the manifests of requests, by name.
 	World   []json.RawMessage          `json:"world"`
 	Objects map[string]json.RawMessage `json:"objects"`
 	Allow   []sample                   `json:"allow"`

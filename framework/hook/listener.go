@@ -46,7 +46,7 @@ func (s *Server) Listeners() ([]Listener, error) {
 	return all, nil
 }
 
-// AddNames makes the certificates of the Server valid for more names and IP addresses: those of connections that begin after it
+// AddNames makes the certificates of the Server valid for more names and IP addresses, for connections that begin after it
 // returned. They are valid for the name in the TLS handshake in any case. The TLS Faults do not change.
 func (s *Server) AddNames(names ...string) {
 	s.portsMu.Lock()

@@ -5,8 +5,10 @@ package userfile
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -51,5 +53,31 @@ func TestMkdirTempInMissing(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	if _, err := MkdirTemp(""); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "set TMPDIR") {
 		t.Errorf("MkdirTemp = %v, want os.ErrNotExist with what to do", err)
+	}
+}
+
+// Another user can replace a folder exactly where MkdirTemp makes none.
+func TestAnotherUserReplaces(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start a process of another user")
+	}
+	const user, other = stranger, stranger + 1
+	for mode, safe := range map[os.FileMode]bool{0o777: false, 0o777 | os.ModeSticky: true} {
+		t.Run(mode.String(), func(t *testing.T) {
+			above := t.TempDir()
+			parent := filepath.Join(above, "temporary")
+			victim := filepath.Join(parent, "run")
+			must(t, os.Chmod(filepath.Dir(above), 0o755), os.Chmod(above, 0o755), os.Mkdir(parent, 0o700), os.Chmod(parent, mode), os.Mkdir(victim, 0o700), os.Chown(victim, user, -1))
+			swap := exec.CommandContext(t.Context(), "mv", victim, victim+".taken")
+			swap.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: other, Gid: other}}
+			output, err := swap.CombinedOutput()
+			if swapped := err == nil; swapped == safe {
+				t.Errorf("another user replaced the folder: %v, %v %s; want %v", swapped, err, output, !safe)
+			}
+			t.Setenv("TMPDIR", parent)
+			if _, err := TempDir(); errors.Is(err, ErrUnsafe) == safe {
+				t.Errorf("TempDir = %v; want ErrUnsafe: %v", err, !safe)
+			}
+		})
 	}
 }
