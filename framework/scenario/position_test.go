@@ -56,7 +56,7 @@ spec:
 	}
 }
 
-// An error in an expression has the position of its character, in the file that has the expression, or of the expression.
+// An error in an expression has the position of its character, in the file that has the expression.
 func TestErrorIn(t *testing.T) {
 	t.Parallel()
 	loaded, err := Load(LoadOptions{FS: fstest.MapFS{
@@ -70,7 +70,7 @@ spec:
   - expression: >-
       object.data.x == '1' &&
       object.data.y == 2
-    messageExpression: 'its + x'
+    messageExpression: 'it''s + x'
 `)},
 	}}, "t.yaml")
 	if err != nil {
@@ -81,8 +81,8 @@ spec:
 		at    [2]int
 		want  string
 	}{
-		{"spec.validations[0].expression", [2]int{1, 25}, "p.yaml:7:17: m"},
-		{"spec.validations[0].messageExpression", [2]int{1, 7}, "p.yaml:10:31: m"},
+		{"spec.validations[0].expression", [2]int{1, 25}, "p.yaml:9:7: m"},
+		{"spec.validations[0].messageExpression", [2]int{1, 8}, "p.yaml:10:33: m"},
 		{"spec.validations[0].none", [2]int{1, 8}, "p.yaml:7:5: m"},
 	} {
 		t.Run(one.field, func(t *testing.T) {

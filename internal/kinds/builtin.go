@@ -50,6 +50,7 @@ func IsBuiltInGroup(group string) bool {
 // discovery of a kube-apiserver.
 func IsCluster(gk schema.GroupKind) bool { return clusterKinds()[gk] }
 
+//nolint:gochecknoglobals // read once, and never changed
 var clusterKinds = sync.OnceValue(func() map[schema.GroupKind]bool {
 	all := map[schema.GroupKind]bool{ // what is not served by default
 		{Group: "authentication.k8s.io", Kind: "TokenRequest"}: true, {Group: "imagepolicy.k8s.io", Kind: "ImageReview"}: true,
