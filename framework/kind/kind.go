@@ -36,14 +36,13 @@ var (
 // RunPrefix is the prefix of the names that Create generates. RunClusters finds clusters by it.
 const RunPrefix = "admissiontest-run-"
 
-// Limits of what kind does.
+// Limits of Create and Delete.
 const (
 	readyLimit  = 2 * time.Minute        // for the nodes to be ready
 	cancelLimit = 30 * time.Second       // for kind to end after a cancellation
 	cancelPoll  = 500 * time.Millisecond // between two deletions of its containers
 	deleteLimit = 30 * time.Second       // for all attempts to delete a cluster
 	deletePoll  = 200 * time.Millisecond // between two of them
-	listLimit   = 20 * time.Second       // for the container runtime to list the clusters
 )
 
 // Options configure a new cluster. The zero value means one node with kind's default image.
@@ -85,45 +84,22 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// open finds the container runtime, as kind's command does, and returns the names of all kind clusters. The error is an
-// ErrNoRuntime if there is no runtime, or if it does not respond.
+// open finds the container runtime, as kind's command does, and returns the names of all kind clusters.
 func open(ctx context.Context, progress func(string)) (provider *kindcluster.Provider, names []string, err error) {
-	limited, cancel := context.WithTimeout(ctx, listLimit)
-	defer cancel()
-	var made *kindcluster.Provider
+	runtime, err := detect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	provider = kindcluster.NewProvider(runtime.option, kindcluster.ProviderWithLogger(logger{progress}))
 	var found []string
-	err = within(limited, func() error {
-		runtime, err := detect()
-		if err != nil {
-			return err
-		}
-		made = kindcluster.NewProvider(runtime, kindcluster.ProviderWithLogger(logger{progress}))
-		found, err = made.List()
+	err = within(ctx, func() (err error) {
+		found, err = provider.List()
 		return err
 	})
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
-	case limited.Err() != nil:
-		err = fmt.Errorf("no response within %s", listLimit)
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w; install and start Docker, Podman or nerdctl, or use --target envtest, which needs none", ErrNoRuntime, err)
-	}
-	return made, found, nil
-}
-
-// detect returns the runtime that KIND_EXPERIMENTAL_PROVIDER names, or else the first one that is installed.
-func detect() (kindcluster.ProviderOption, error) {
-	switch chosen := os.Getenv("KIND_EXPERIMENTAL_PROVIDER"); chosen {
-	case "docker":
-		return kindcluster.ProviderWithDocker(), nil
-	case "podman":
-		return kindcluster.ProviderWithPodman(), nil
-	case "nerdctl", "finch", "nerdctl.lima":
-		return kindcluster.ProviderWithNerdctl(chosen), nil
-	}
-	return kindcluster.DetectNodeProvider()
+	return provider, found, err
 }
 
 // create runs kind. If that fails, it removes the cluster.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -189,7 +190,10 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 // readParams returns how the parameters that the plugin sees differ from the parameters in the API server, or "".
 func (f *Fences) readParams(ctx context.Context, p install.Param) (lacks string, err error) {
 	current, err := f.Client.List(ctx, p.Resource, p.Namespace, metav1.ListOptions{})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err): // a step has deleted the CustomResourceDefinition
+		return "", nil
+	case err != nil:
 		return "", err
 	}
 	parts := []string{""}
