@@ -231,10 +231,13 @@ func (gone) Send(context.Context, framework.Request) (framework.Result, error) {
 
 // What is waited for to be gone must have existed before: the scenario was given it, or a response said so.
 func TestWaitForWhatNeverExisted(t *testing.T) {
+	const webhooks = "ValidatingWebhookConfiguration"
 	c := caseOn(gone{})
 	c.ID = "id"
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	c.seeManifest(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "given"}})
+	for kind, version := range map[string]string{"ConfigMap": "v1", webhooks: "admissionregistration.k8s.io/v1"} {
+		c.seeManifest(map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": "given"}})
+	}
 	for name, request := range map[string]framework.Request{
 		"read": {Verb: framework.VerbGet, Name: "read"}, "elsewhere": {Verb: framework.VerbGet, Name: "elsewhere", Namespace: "other"},
 		"generated": {Verb: framework.VerbCreate}, "dry": {Verb: framework.VerbCreate, DryRun: true},
@@ -248,11 +251,16 @@ func TestWaitForWhatNeverExisted(t *testing.T) {
 	for name, says := range map[string]string{
 		"ConfigMap given": "", "ConfigMap read": "", "ConfigMap generated": "", "ConfigMap never": "has not seen it",
 		"ConfigMap redd": `did you mean "read"?`, "ConfigMap dry": "has not seen it", "ConfigMap denied": "has not seen it",
+		webhooks + " id-given": "", webhooks + " given": "has not seen it", // it has another name on the API server
 		"ConfigMap elsewhere": "has not seen it", "Secret given": "check its kind, name and namespace",
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, name, _ := strings.Cut(name, " ")
-			err := c.wait(t.Context(), scenario.Wait{ObjectReference: scenario.ObjectReference{APIVersion: "v1", Kind: kind, Name: name}, Gone: true})
+			version := "v1"
+			if kind == webhooks {
+				version = "admissionregistration.k8s.io/v1"
+			}
+			err := c.wait(t.Context(), scenario.Wait{ObjectReference: scenario.ObjectReference{APIVersion: version, Kind: kind, Name: name}, Gone: true})
 			switch {
 			case says == "" && err != nil:
 				t.Errorf("%s %s: %v", kind, name, err)

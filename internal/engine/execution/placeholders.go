@@ -41,7 +41,7 @@ func (c *Case) lookup(name string) (any, bool) {
 	return walk(c.results, path)
 }
 
-// policyName returns the name on the API server of a policy or binding of the scenario.
+// policyName returns the name on the API server of a policy, binding or webhook configuration of the scenario.
 func (c *Case) policyName(name string) string {
 	if c.Open() {
 		return name

@@ -279,7 +279,7 @@ func (c *Case) see(kind schema.GroupKind, namespace, name string) {
 func (c *Case) seeManifest(manifest map[string]any) {
 	subject := unstructured.Unstructured{Object: manifest}
 	name := subject.GetName()
-	if object.IsPolicy(manifest) {
+	if object.IsAdmission(manifest) {
 		name = c.policyName(name)
 	}
 	c.see(kindOf(manifest).GroupKind(), subject.GetNamespace(), name)
