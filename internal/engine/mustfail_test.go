@@ -54,7 +54,7 @@ func TestMustFail(t *testing.T) {
 	}
 	want := map[string]framework.Verdict{
 		"mustfail.wait": framework.Inconclusive, "mustfail.placeholder": framework.Errored, "mustfail.unauthorized": framework.Inconclusive,
-		"mustfail.control": framework.Inconclusive,
+		"mustfail.control": framework.Inconclusive, "mustfail.kind": framework.Errored,
 	}
 	for _, outcome := range got.Outcomes {
 		t.Run(outcome.Name, func(t *testing.T) {
