@@ -216,15 +216,22 @@ func (e *explanation) matchObject(c criteria, attributes admission.Attributes) *
 		return nil
 	}
 	var texts []string
+	labeled := false
 	for _, fields := range []map[string]any{e.request.Object, e.request.OldObject} {
 		if fields != nil && attributes.GetOperation() != admission.Connect {
-			texts = append(texts, unmatched(selector, (&unstructured.Unstructured{Object: fields}).GetLabels()))
+			given := (&unstructured.Unstructured{Object: fields}).GetLabels()
+			labeled = labeled || len(given) > 0
+			texts = append(texts, unmatched(selector, given))
 		}
 	}
-	if len(texts) == 0 {
-		texts = []string{"the options of a connect request have no metadata"}
+	text := "the objectSelector does not match the object: " + strings.Join(texts, "; nor the old object: ")
+	switch {
+	case len(texts) == 0:
+		text = "the options of a connect request have no metadata, so no objectSelector matches them"
+	case !labeled:
+		text = fmt.Sprintf("the %s has no labels, so the objectSelector does not match: %s", attributes.GetKind().Kind, texts[0])
 	}
-	return &whyNot{reason: ReasonObjectSelector, text: "the objectSelector does not match the object: " + strings.Join(texts, "; nor the old object: ")}
+	return &whyNot{reason: ReasonObjectSelector, text: text}
 }
 
 // anyOf reports whether one of the rules matches, and in which resource and kind. It uses the API
