@@ -213,10 +213,12 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 	$(BIN) run $(VERSIONFLAG) --report $(REPORTS) $(ARGS)
 
 .PHONY: bench
-bench: test-assets ## Measure how long the catalogue takes, the rules for webhooks, and mutants of a policy.
-	hack/bench $(BIN) $(VERSIONFLAG) $(ARGS)
+bench: test-assets ## Compare the catalogue with a bare client, and measure rules for webhooks and mutants of a policy; with ARGS=-cold, a build with empty caches.
+	$(call go-on,$(NEWEST)) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
+ifneq ($(ARGS),-cold)
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
 	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkMutate -benchtime 3x ./internal/policymutants
+endif
 
 .PHONY: replicas
 replicas: test-assets ## Run scenarios on two API servers behind a load balancer: 50 times, in 10 of them one of the servers ends.

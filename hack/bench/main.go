@@ -1,0 +1,189 @@
+// Command bench measures the command with the whole catalogue, beside a bare client that sends an API server the same number of
+// namespaces, configurations and writes, and nothing else. `make bench` runs it. It is not part of a release.
+//
+// Times depend on the machine: only the ratios to the bare client of the same run have limits, and those of a busy machine mean
+// little. A limit that is exceeded is printed, and is no error. Scenarios that did not pass are named, and are an error.
+//
+// With -cold it measures something else: how long a new machine takes to build the command, kube-apiserver and etcd, with
+// the downloads.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/scenarios"
+)
+
+// The limits of times, as multiples of the time of the bare client.
+const (
+	wholeLimit   = 10.0
+	defaultLimit = 1.9
+	firstLimit   = 2.0
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run parses the flags, and measures.
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	command := flags.String("command", "bin/admissiontest", "the command to measure")
+	version := flags.String("k8s-version", "", "the Kubernetes version (default: "+binaries.DefaultVersion+")")
+	isCold := flags.Bool("cold", false, "measure the build on a new machine")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *isCold {
+		return cold(ctx)
+	}
+	found, err := binaries.Ensure(ctx, binaries.Options{Version: *version, Progress: func(line string) { fmt.Println(line) }})
+	if err != nil {
+		return err
+	}
+	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("kube-apiserver %s, %d scenarios\n", found.Version, len(all))
+	bare, err := measureBare(ctx, found.Dir, workOf(all))
+	if err != nil {
+		return fmt.Errorf("measure the bare client: %w", err)
+	}
+	if err := list(ctx, *command); err != nil {
+		return err
+	}
+	return catalogue(ctx, *command, found.Dir, bare)
+}
+
+// list measures the command without an API server.
+func list(ctx context.Context, command string) error {
+	began := time.Now()
+	if out, err := exec.CommandContext(ctx, command, "list").CombinedOutput(); err != nil {
+		return fmt.Errorf("run %s list: %w: %s", command, err, out)
+	}
+	figure("admissiontest list", time.Since(began), 0, 0)
+	return nil
+}
+
+// catalogue runs the catalogue as a user does.
+func catalogue(ctx context.Context, command, assets string, bare time.Duration) error {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	began := time.Now()
+	first, ended := firstVerdict(ctx, command, "run", "-v", "--assets-dir", assets, "--report", dir)
+	whole := time.Since(began)
+	var r report.Report
+	text, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return errors.Join(ended, err)
+	}
+	figure("the first verdict", first, firstLimit, bare)
+	figure("the catalogue on the default server", time.Duration(r.Timing.Catalogue*float64(time.Second)), defaultLimit, bare)
+	figure("the whole run", whole, wholeLimit, bare)
+	fmt.Println(r.Summary)
+	red := false
+	for _, o := range r.Outcomes {
+		if o.Verdict == framework.Fail || o.Verdict == framework.Errored || o.Verdict == framework.Inconclusive {
+			fmt.Printf("%s %s: %s\n", o.Verdict, o.Name, o.Reason)
+			red = true
+		}
+	}
+	if red {
+		return errors.New("scenarios did not pass")
+	}
+	return ended
+}
+
+// firstVerdict runs a command and returns how long it took to print the first PASS. The error is that of the command.
+func firstVerdict(ctx context.Context, name string, args ...string) (first time.Duration, err error) {
+	command := exec.CommandContext(ctx, name, args...)
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	var said bytes.Buffer
+	command.Stderr = &said
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := command.Start(); err != nil {
+		return 0, fmt.Errorf("run %s: %w", name, err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if first == 0 && strings.HasPrefix(strings.TrimSpace(lines.Text()), "PASS") {
+			first = time.Since(began)
+		}
+	}
+	if err := command.Wait(); err != nil {
+		return first, fmt.Errorf("run %s %s: %w: %s", name, strings.Join(args, " "), err, said.Bytes())
+	}
+	return first, nil
+}
+
+// figure prints a time, and its ratio to that of the bare client if it has a limit.
+func figure(what string, took time.Duration, limit float64, bare time.Duration) {
+	fmt.Printf("%-38s %7.2f s", what, took.Seconds())
+	if limit > 0 {
+		ratio, verdict := took.Seconds()/bare.Seconds(), "ok"
+		if ratio > limit {
+			verdict = "EXCEEDED"
+		}
+		fmt.Printf(", %.2f times the bare client, limit %g: %s", ratio, limit, verdict)
+	}
+	fmt.Println()
+}
+
+// cold builds the command, kube-apiserver and etcd with empty caches.
+func cold(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return err
+	}
+	env := append(os.Environ(), "GOCACHE="+dir+"/build", "GOMODCACHE="+dir+"/mod", "XDG_CACHE_HOME="+dir)
+	step := func(name string, args ...string) error {
+		command := exec.CommandContext(ctx, name, args...)
+		command.Env, command.Stderr = env, os.Stderr
+		return command.Run()
+	}
+	defer func() {
+		err = errors.Join(err, step("go", "clean", "-modcache"), os.RemoveAll(dir)) // its files cannot be removed otherwise
+	}()
+	began := time.Now()
+	if err := step("make", "build", "BIN="+dir+"/admissiontest"); err != nil {
+		return fmt.Errorf("build the command: %w", err)
+	}
+	figure("make build, with empty caches", time.Since(began), 0, 0)
+	if err := step(dir+"/admissiontest", "assets", "build"); err != nil {
+		return fmt.Errorf("build kube-apiserver and etcd: %w", err)
+	}
+	figure("and kube-apiserver and etcd", time.Since(began), 0, 0)
+	return nil
+}
