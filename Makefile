@@ -214,8 +214,10 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 
 .PHONY: bench
 bench: test-assets ## Compare the catalogue with a bare client, and measure rules for webhooks and mutants of a policy; with ARGS=-cold, a build with empty caches.
+ifeq ($(ARGS),-cold)
+	hack/cold
+else
 	$(call go-on,$(NEWEST)) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
-ifneq ($(ARGS),-cold)
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
 	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkMutate -benchtime 3x ./internal/policymutants
 endif

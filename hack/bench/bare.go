@@ -27,8 +27,8 @@ const atOnce = 16
 // work is what scenarios without a server of their own make an API server do.
 type work struct{ namespaces, configurations, writes int }
 
-// workOf counts the work of scenarios. A configuration is an object of admissionregistration.k8s.io. A write is any
-// other given object, or a request of a step.
+// workOf counts the work of scenarios. A configuration is a given object of admissionregistration.k8s.io. A write is any
+// other given object, or a step.
 func workOf(all []scenario.Scenario) work {
 	var w work
 	for _, s := range all {
@@ -36,41 +36,16 @@ func workOf(all []scenario.Scenario) work {
 			continue
 		}
 		w.namespaces++
-		w.objects(s.Spec.Given)
-		w.steps(s.Spec.When)
-		for _, h := range s.Spec.Hooks {
-			w.steps(h.Meanwhile)
-			for _, reply := range h.Replies {
-				w.steps(reply.Meanwhile)
+		w.writes += len(s.Spec.When)
+		for _, manifest := range s.Spec.Given {
+			if version, _ := manifest["apiVersion"].(string); strings.HasPrefix(version, "admissionregistration.k8s.io/") {
+				w.configurations++
+			} else {
+				w.writes++
 			}
 		}
 	}
 	return w
-}
-
-func (w *work) objects(manifests []map[string]any) {
-	for _, manifest := range manifests {
-		if version, _ := manifest["apiVersion"].(string); strings.HasPrefix(version, "admissionregistration.k8s.io/") {
-			w.configurations++
-		} else {
-			w.writes++
-		}
-	}
-}
-
-func (w *work) steps(steps []scenario.Step) {
-	for _, step := range steps {
-		switch {
-		case step.Parallel != nil:
-			w.steps(step.Parallel)
-		case step.Install != nil:
-			w.objects(step.Install)
-		case step.Remove != nil:
-			w.configurations += len(step.Remove)
-		case step.Script == nil:
-			w.writes++
-		}
-	}
 }
 
 // bareClient sends plain requests, and serves the webhook.
@@ -96,7 +71,7 @@ func measureBare(ctx context.Context, assets string, size work) (took time.Durat
 	c.webhook = httptest.NewTLSServer(http.HandlerFunc(c.admit))
 	defer c.webhook.Close()
 	began := time.Now()
-	for _, phase := range []func(context.Context, work) error{c.namespaces, c.configurations, c.fence, c.writes, c.removal} {
+	for _, phase := range []func(context.Context, work) error{c.namespaces, c.configurations, c.fence, c.writes} {
 		if err := phase(ctx, size); err != nil {
 			return 0, err
 		}
@@ -215,8 +190,4 @@ func (c *bareClient) writes(ctx context.Context, size work) error {
 		err = fmt.Errorf("the webhook was called %d times for %d writes", calls, size.writes)
 	}
 	return err
-}
-
-func (c *bareClient) removal(ctx context.Context, _ work) error {
-	return c.send(ctx, http.MethodDelete, configurationsPath, map[string]any{})
 }

@@ -3,9 +3,6 @@
 //
 // Times depend on the machine: only the ratios to the bare client of the same run have limits, and those of a busy machine mean
 // little. A limit that is exceeded is printed, and is no error. Scenarios that did not pass are named, and are an error.
-//
-// With -cold it measures something else: how long a new machine takes to build the command, kube-apiserver and etcd, with
-// the downloads.
 package main
 
 import (
@@ -52,12 +49,8 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	command := flags.String("command", "bin/admissiontest", "the command to measure")
 	version := flags.String("k8s-version", "", "the Kubernetes version (default: "+binaries.DefaultVersion+")")
-	isCold := flags.Bool("cold", false, "measure the build on a new machine")
 	if err := flags.Parse(args); err != nil {
 		return err
-	}
-	if *isCold {
-		return cold(ctx)
 	}
 	found, err := binaries.Ensure(ctx, binaries.Options{Version: *version, Progress: func(line string) { fmt.Println(line) }})
 	if err != nil {
@@ -72,20 +65,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("measure the bare client: %w", err)
 	}
-	if err := list(ctx, *command); err != nil {
-		return err
-	}
 	return catalogue(ctx, *command, found.Dir, bare)
-}
-
-// list measures the command without an API server.
-func list(ctx context.Context, command string) error {
-	began := time.Now()
-	if out, err := exec.CommandContext(ctx, command, "list").CombinedOutput(); err != nil {
-		return fmt.Errorf("run %s list: %w: %s", command, err, out)
-	}
-	figure("admissiontest list", time.Since(began), 0, 0)
-	return nil
 }
 
 // catalogue runs the catalogue as a user does.
@@ -159,31 +139,4 @@ func figure(what string, took time.Duration, limit float64, bare time.Duration) 
 		fmt.Printf(", %.2f times the bare client, limit %g: %s", ratio, limit, verdict)
 	}
 	fmt.Println()
-}
-
-// cold builds the command, kube-apiserver and etcd with empty caches.
-func cold(ctx context.Context) (err error) {
-	dir, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return err
-	}
-	env := append(os.Environ(), "GOCACHE="+dir+"/build", "GOMODCACHE="+dir+"/mod", "XDG_CACHE_HOME="+dir)
-	step := func(name string, args ...string) error {
-		command := exec.CommandContext(ctx, name, args...)
-		command.Env, command.Stderr = env, os.Stderr
-		return command.Run()
-	}
-	defer func() {
-		err = errors.Join(err, step("go", "clean", "-modcache"), os.RemoveAll(dir)) // its files cannot be removed otherwise
-	}()
-	began := time.Now()
-	if err := step("make", "build", "BIN="+dir+"/admissiontest"); err != nil {
-		return fmt.Errorf("build the command: %w", err)
-	}
-	figure("make build, with empty caches", time.Since(began), 0, 0)
-	if err := step(dir+"/admissiontest", "assets", "build"); err != nil {
-		return fmt.Errorf("build kube-apiserver and etcd: %w", err)
-	}
-	figure("and kube-apiserver and etcd", time.Since(began), 0, 0)
-	return nil
 }
