@@ -3,7 +3,6 @@ package main_test
 import (
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
