@@ -11,8 +11,7 @@
 //  1. Options.Dir (the flag --assets-dir),
 //  2. the directory that KUBEBUILDER_ASSETS names,
 //  3. the store of setup-envtest, at its default path,
-//  4. the cache: Options.CacheDir/k8s/VERSION-GOOS-GOARCH, the layout of setup-envtest, has what was built, and
-//     Options.CacheDir/downloaded what was downloaded.
+//  4. the cache: in Options.CacheDir, k8s has what was built, and downloaded what was downloaded.
 //
 // [Find] only looks. If it finds nothing, [Ensure] downloads from an index of envtest releases, and if that fails, it builds
 // with [Build]. Only what was built can record the calls of admission plugins (Options.ObservePlugins).
@@ -36,9 +35,8 @@
 // admissiontest, is detected and replaced. An entry of the store of setup-envtest that does not run is
 // skipped. Options.Progress reports both.
 //
-// Only https is used, also for redirects, and nothing is unpacked before its SHA-512 is that of the index. Of an archive, only
-// the contents of the two programs are used, no paths. If nothing arrives for 5 seconds (the index) or 30 seconds (the
-// archive), or what arrives is wrong, Options.Progress gets a line, and the build begins.
+// Only https is used, and nothing is unpacked before its SHA-512 is that of the index. Of an archive, only the contents of the
+// two programs are used. If nothing arrives for 5 (index) or 30 seconds (archive), or what arrives is wrong, it is built.
 //
 // An entry appears in the cache complete or not at all, even if its process is killed. Any
 // number of processes and goroutines can download and build at the same time: one works, the others wait

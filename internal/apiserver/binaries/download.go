@@ -95,8 +95,8 @@ func (j *job) choose(ctx context.Context, from *url.URL) (newest version, archiv
 	for tag, archives := range index.Releases {
 		v, err := parseVersion(tag)
 		one, found := archives["envtest-v"+v.dirName()+".tar.gz"]
-		wanted := v == j.version || j.absent && v.minor() == j.version.minor() && semver.Prerelease(tag) == ""
-		if err == nil && found && wanted && (newest == "" || semver.Compare(tag, newest.tag()) > 0) {
+		wanted := v == j.version || j.absent && v.minor() == j.version.minor() && semver.Prerelease(v.tag()) == ""
+		if err == nil && found && wanted && (newest == "" || semver.Compare(v.tag(), newest.tag()) > 0) {
 			newest, archive = v, one
 		}
 	}
@@ -145,7 +145,7 @@ func unpack(archive []byte) (map[string][]byte, error) {
 	for len(found) < len(programs()) {
 		header, err := entries.Next()
 		if err != nil {
-			return nil, fmt.Errorf("find %s%s: %w", archiveFolder, strings.Join(programs(), " and "), err)
+			return nil, fmt.Errorf("it has no %s%s: %w", archiveFolder, strings.Join(programs(), " or no "), err)
 		}
 		name, inFolder := strings.CutPrefix(strings.TrimPrefix(header.Name, "./"), archiveFolder)
 		if !inFolder || !slices.Contains(programs(), name) || header.Typeflag != tar.TypeReg {

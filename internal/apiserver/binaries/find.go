@@ -34,8 +34,7 @@ func Find(ctx context.Context, o Options) (Assets, error) {
 }
 
 // Ensure returns the assets that Find finds. If there are none, or only a damaged copy in the
-// cache, it downloads them, and if that fails, it calls Build. It returns the errors of Find and Build, and an ErrBadIndex.
-// With Options.Plugins it calls Build, which needs no index.
+// cache, it downloads them, and if that fails, or with Options.Plugins, it calls Build. The errors are those of both, or an ErrBadIndex.
 func Ensure(ctx context.Context, o Options) (Assets, error) {
 	if len(o.Plugins) > 0 {
 		return Build(ctx, o)
@@ -133,8 +132,7 @@ func (j *job) given() []folder {
 	return folders
 }
 
-// stores returns the directories that have one entry for each version. With ObservePlugins, that is the one with what was
-// built.
+// stores returns the directories that have one entry for each version; with ObservePlugins, only that of builds.
 func (j *job) stores() []folder {
 	var folders []folder
 	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil && !j.ObservePlugins {

@@ -110,7 +110,10 @@ func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
 	path := filepath.Join(j.cache, "."+j.entryName()+".lock")
 	l := flock.New(path)
 	held, err := l.TryLock()
-	if err == nil && !held {
+	if err != nil {
+		return nil, cacheError("lock "+path, errors.Join(err, l.Close()))
+	}
+	if !held {
 		started := time.Now()
 		j.report("waiting for another process that makes the control plane %s (lock %s)", j.version, path)
 		stop := j.every(func() {
@@ -120,7 +123,7 @@ func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
 		stop()
 	}
 	if err != nil || !held {
-		return nil, cacheError("lock "+path, errors.Join(err, l.Close()))
+		return nil, fmt.Errorf("lock %s: %w", path, errors.Join(err, l.Close()))
 	}
 	return l.Close, nil
 }
