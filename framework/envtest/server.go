@@ -51,16 +51,17 @@ type Options struct {
 	Version string
 	// BinaryAssetsDirectory is a directory with kube-apiserver and etcd, as in controller-runtime's Environment. Empty
 	// means the directory that the environment variable KUBEBUILDER_ASSETS names. If it is not set either, Start uses
-	// the programs of Version that "admissiontest assets build" built, or those in the store of setup-envtest. If
-	// this machine has none, Start builds them, which takes minutes.
+	// programs of Version that are on this machine. If there are none, Start downloads them from the index of envtest releases,
+	// or the one whose URL ADMISSIONTEST_ASSETS_INDEX has ("off": none), and if that fails builds them, which takes minutes.
 	BinaryAssetsDirectory string
 	// Plugins are compiled into kube-apiserver. Start builds a kube-apiserver of Version with them, unless the cache
 	// has it, and uses only etcd of BinaryAssetsDirectory. Empty means no plugins but Kubernetes' own.
 	Plugins []Plugin
 	// Profile changes the default configuration. The zero value changes nothing.
 	Profile Profile
-	// ObservePlugins makes the server record the calls of its admission plugins: see framework.Audit. The error of
-	// Start is an ErrCannotObserve if the kube-apiserver of BinaryAssetsDirectory or KUBEBUILDER_ASSETS cannot.
+	// ObservePlugins makes the server record the calls of its admission plugins: see framework.Audit. Start builds
+	// a kube-apiserver that can, unless the cache has it. The error is an ErrCannotObserve if that of
+	// BinaryAssetsDirectory or KUBEBUILDER_ASSETS cannot.
 	ObservePlugins bool
 	// NoAudit turns the audit log off: Server.Audit is nil. The log takes time from a server that gets thousands of requests,
 	// and memory from this process. The error of Start says so if ObservePlugins is true too.
@@ -69,14 +70,14 @@ type Options struct {
 	Progress func(line string)
 }
 
-// programs returns the programs of a server, which can mean building them. A directory without a Version is used
+// programs returns the programs of a server, which can mean downloading or building them. A directory without a Version is used
 // as it is: its programs are not run first, to find out their version.
 func (o Options) programs(ctx context.Context) (binaries.Assets, error) {
 	if o.BinaryAssetsDirectory != "" && o.Version == "" && len(o.Plugins) == 0 {
 		return binaries.In(o.BinaryAssetsDirectory)
 	}
 	return binaries.Ensure(ctx, binaries.Options{
-		Version: o.Version, Dir: o.BinaryAssetsDirectory, Plugins: o.Plugins, Progress: o.Progress,
+		Version: o.Version, Dir: o.BinaryAssetsDirectory, Plugins: o.Plugins, ObservePlugins: o.ObservePlugins, Progress: o.Progress,
 	})
 }
 

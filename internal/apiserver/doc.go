@@ -6,7 +6,7 @@
 // ([Sandbox.Do]); each Result has the webhook calls made for it.
 //
 // Package envtest starts an API server, package kind a cluster, and package binaries
-// finds or builds the binaries. The rooms below have one job each: client (talking to the API
+// finds, downloads or builds the binaries. The rooms below have one job each: client (talking to the API
 // server), install (installing and narrowing, and refusing what could affect other clients) and fence (waiting until the
 // API server acts). This package itself also removes what runs created: removal.go.
 //

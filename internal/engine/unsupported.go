@@ -26,7 +26,7 @@ func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
 		return reason
 	}
 	if s.ObservesPlugins() && !slices.Contains(info.Capabilities, framework.CapabilityObservedPlugins) {
-		return "the scenario expects calls of admission plugins, but this API server does not record them: use target envtest with a kube-apiserver that \"admissiontest assets build\" built"
+		return "the scenario expects calls of admission plugins, but this API server does not record them: use target envtest with a kube-apiserver that admissiontest built, without --no-build"
 	}
 	for _, need := range s.Spec.Needs {
 		if !strings.HasPrefix(need, framework.PluginPrefix) && !slices.Contains(info.Capabilities, need) {

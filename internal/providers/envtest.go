@@ -20,7 +20,7 @@ import (
 )
 
 // EnvtestOptions configure Envtest. The zero value means the default version of
-// Kubernetes, found on this machine or built.
+// Kubernetes, found on this machine, downloaded or built.
 type EnvtestOptions struct {
 	// Assets says which binaries to use, and where to get them.
 	Assets binaries.Options
@@ -50,16 +50,20 @@ func NewEnvtest(options EnvtestOptions) *Envtest {
 		options.Assets.Progress = options.Progress
 	}
 	options.ObservePlugins = options.ObservePlugins || len(options.Assets.Plugins) > 0
+	options.Assets.ObservePlugins = options.ObservePlugins
 	return &Envtest{options: options}
 }
 
 // Check returns nil: the user of a server of this machine is its administrator.
 func (*Envtest) Check(context.Context) error { return nil }
 
-// Start gets the binaries, which can mean building them, and starts an API server. The
+// Start gets the binaries, which can mean downloading or building them, and starts an API server. The
 // errors come from binaries.Ensure and from the start.
 func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	binaries, err := e.assets(ctx)
+	if err == nil && options.ObservePlugins {
+		binaries, err = e.observing(ctx, binaries)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +139,19 @@ func (e *Envtest) Version(ctx context.Context) (string, error) {
 	return "v" + strings.TrimPrefix(binaries.Version, "v"), nil
 }
 
-// assets finds or builds the binaries once. An error is not kept.
+// observing returns binaries of the same version whose kube-apiserver records the calls of plugins. It builds them, unless the
+// user named the others or wants no build: then these are returned.
+func (e *Envtest) observing(ctx context.Context, found binaries.Assets) (binaries.Assets, error) {
+	options := e.options.Assets
+	named := found.Source == binaries.SourceDir || found.Source == binaries.SourceEnvironment
+	if found.ObservesPlugins || named || options.NoBuild {
+		return found, nil
+	}
+	options.Version, options.ObservePlugins = found.Version, true
+	return binaries.Ensure(ctx, options)
+}
+
+// assets finds, downloads or builds the binaries once. An error is not kept.
 func (e *Envtest) assets(ctx context.Context) (binaries.Assets, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

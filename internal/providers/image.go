@@ -27,7 +27,7 @@ import (
 )
 
 // ErrNoToolchain means: there is no Go toolchain to compile the program of an image with.
-var ErrNoToolchain = errors.New("no Go toolchain: install one, or use an existing image (--hook-image REFERENCE; `admissiontest image --push REFERENCE` makes one on a machine with Go)")
+var ErrNoToolchain = errors.New("no Go toolchain: install one, or use an existing image (--transport service=REFERENCE; `admissiontest image --push REFERENCE` makes one on a machine with Go)")
 
 // ImageOptions configure an image. The zero value is the program of the relay pod, for Linux with
 // this machine's architecture.
@@ -125,7 +125,7 @@ func compile(ctx context.Context, options ImageOptions) ([]byte, error) {
 			}
 		}
 	} else {
-		err = fmt.Errorf("%w\nrun in a module that requires %s, or use an existing image (--hook-image)", err, module)
+		err = fmt.Errorf("%w\nrun in a module that requires %s, or use an existing image (--transport service=REFERENCE)", err, module)
 	}
 	if err != nil {
 		return nil, err

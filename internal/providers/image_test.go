@@ -134,7 +134,7 @@ func TestTarballAndTag(t *testing.T) {
 func TestNoToolchain(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := providers.BuildImage(t.Context(), providers.ImageOptions{})
-	if !errors.Is(err, providers.ErrNoToolchain) || !strings.Contains(err.Error(), "--hook-image") {
+	if !errors.Is(err, providers.ErrNoToolchain) || !strings.Contains(err.Error(), "--transport service=REFERENCE") {
 		t.Errorf("got %v, want %v", err, providers.ErrNoToolchain)
 	}
 }
@@ -147,7 +147,7 @@ func TestOtherModule(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	t.Chdir(dir)
 	_, err := providers.BuildImage(t.Context(), providers.ImageOptions{})
-	if err == nil || !strings.Contains(err.Error(), "--hook-image") {
+	if err == nil || !strings.Contains(err.Error(), "--transport service=REFERENCE") {
 		t.Errorf("got %v, want an error with what to do", err)
 	}
 }

@@ -202,6 +202,41 @@ func TestEnvtestWithoutAssets(t *testing.T) {
 	}
 }
 
+// Where scenarios expect calls of plugins, a kube-apiserver that does not record them is not used, unless the user named it or
+// wants no build.
+func TestEnvtestObserving(t *testing.T) {
+	t.Setenv("KUBEBUILDER_ASSETS", "")
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("PATH", "")
+	found := binaries.Assets{Dir: "/found", Version: binaries.DefaultVersion}
+	for name, test := range map[string]struct {
+		source   string
+		observes bool
+		noBuild  bool
+		err      error
+	}{
+		"downloaded":         {source: binaries.SourceDownloaded, err: binaries.ErrNoToolchain},
+		"setup-envtest":      {source: binaries.SourceSetupEnvtest, err: binaries.ErrNoToolchain},
+		"no build":           {source: binaries.SourceDownloaded, noBuild: true},
+		"named":              {source: binaries.SourceDir},
+		"KUBEBUILDER_ASSETS": {source: binaries.SourceEnvironment},
+		"built":              {source: binaries.SourceCache, observes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found.Source, found.ObservesPlugins = test.source, test.observes
+			var said strings.Builder
+			from := NewEnvtest(EnvtestOptions{Assets: binaries.Options{Version: "1.36", NoBuild: test.noBuild}, Progress: func(line string) { said.WriteString(line) }})
+			got, err := from.observing(t.Context(), found)
+			if !errors.Is(err, test.err) || err == nil && got.Dir != found.Dir {
+				t.Errorf("got %v, %v; want %v", got, err, test.err)
+			}
+			if why := strings.Contains(said.String(), "records the calls of its admission plugins"); why != (test.err != nil) {
+				t.Errorf("the progress is %q", said.String())
+			}
+		})
+	}
+}
+
 // Version asks the binaries.
 func TestEnvtestVersion(t *testing.T) {
 	dir := t.TempDir()

@@ -208,7 +208,7 @@ func (c connection) image(ctx context.Context) (string, error) {
 	}
 	if c.cluster == nil {
 		return "", fmt.Errorf("use transport service: %w: the cluster is not a kind cluster of this machine, into which an image can be loaded; "+
-			"create one with `admissiontest image --push REF` and give it with --hook-image REF", ErrImageNeeded)
+			"create one with `admissiontest image --push REF` and give it with --transport service=REF", ErrImageNeeded)
 	}
 	tag, err := LoadImage(ctx, c.cluster, c.Progress)
 	if err != nil {

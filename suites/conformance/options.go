@@ -43,7 +43,7 @@ type Target struct {
 	// means the default version. It cannot be combined with Config or Environment.
 	Version string
 	// BinaryAssetsDirectory is a directory with kube-apiserver and etcd to start. Empty means the directory that the
-	// environment variable KUBEBUILDER_ASSETS names, and without it programs that Run finds or builds. It cannot be
+	// environment variable KUBEBUILDER_ASSETS names, and without it programs that Run finds, downloads or builds. It cannot be
 	// combined with Config, Environment or Subject.Plugins.
 	BinaryAssetsDirectory string
 	// ObservePlugins makes the started API server record the calls of its admission plugins, for the timelines of

@@ -118,7 +118,7 @@ type Subject struct {
 	Requester framework.User
 	// KubernetesVersion is the version of kube-apiserver: "1.37" or "1.37.2". Empty means the default version.
 	KubernetesVersion string
-	// BinaryAssetsDirectory has kube-apiserver and etcd. Empty means the programs that package envtest finds or builds.
+	// BinaryAssetsDirectory has kube-apiserver and etcd. Empty means the programs that package envtest finds, downloads or builds.
 	BinaryAssetsDirectory string
 }
 

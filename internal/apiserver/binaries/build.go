@@ -1,6 +1,7 @@
 package binaries
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ import (
 // Options.Dir and KUBEBUILDER_ASSETS are ignored. The error is an ErrBadVersion, ErrNoToolchain, ErrNoModules, ErrNoSuchVersion, ErrBuild, or ErrDamaged if
 // the built programs do not run.
 func Build(ctx context.Context, o Options) (Assets, error) {
+	o.Version = cmp.Or(o.Version, DefaultVersion)
 	j, err := newJob(o)
 	if err != nil {
 		return Assets{}, err

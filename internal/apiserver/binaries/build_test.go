@@ -25,7 +25,7 @@ func TestBuildFailures(t *testing.T) {
 	}{
 		"proxy not reached": {
 			fake: fakeGo{download: noNetwork, versions: "exit 1"}, is: ErrNoModules,
-			says: []string{"no such host", "three ways to get them", "--assets-dir", "setup-envtest", "GOPROXY"},
+			says: []string{"no such host", "three ways to get them", "--assets-dir", "--assets-index", "GOPROXY"},
 		},
 		"no such version": {
 			fake: fakeGo{download: `echo '{"Error": "404 Not Found"}'; exit 1`, versions: "echo v1.37.1"}, is: ErrNoSuchVersion,

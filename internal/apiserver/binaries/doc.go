@@ -1,6 +1,6 @@
 // Package binaries provides the two programs of a control plane, kube-apiserver and etcd, in
-// a given version of Kubernetes. It finds them on this machine or builds them from Go
-// modules. It is public for programs that start their own API server.
+// a given version of Kubernetes. It finds them on this machine, downloads them, or builds them
+// from Go modules.
 //
 //	found, err := binaries.Ensure(ctx, binaries.Options{Version: "1.36.3"})
 //	if err != nil { … }
@@ -10,12 +10,11 @@
 //
 //  1. Options.Dir (the flag --assets-dir),
 //  2. the directory that KUBEBUILDER_ASSETS names,
-//  3. the cache: Options.CacheDir/k8s/VERSION-GOOS-GOARCH, the layout of
-//     setup-envtest,
-//  4. the store of setup-envtest, at its default path.
+//  3. the store of setup-envtest, at its default path,
+//  4. the cache: in Options.CacheDir, k8s has what was built, and downloaded what was downloaded.
 //
-// [Find] only looks. [Ensure] also builds, with [Build], if it finds nothing. Downloading is the job of
-// setup-envtest.
+// [Find] only looks. If it finds nothing, [Ensure] downloads from an index of envtest releases, and if that fails, it builds
+// with [Build]. Only what was built can record the calls of admission plugins (Options.ObservePlugins).
 //
 // With Options.Plugins, kube-apiserver is built with your admission plugins, and kept in the
 // cache by the content of the plugins: CacheDir/plugins/VERSION-GOOS-GOARCH-CONTENT. [Plugin]
@@ -36,21 +35,21 @@
 // admissiontest, is detected and replaced. An entry of the store of setup-envtest that does not run is
 // skipped. Options.Progress reports both.
 //
+// Only https is used, and nothing is unpacked before its SHA-512 is that of the index. Of an archive, only the contents of the
+// two programs are used. If nothing arrives for 5 (index) or 30 seconds (archive), or what arrives is wrong, it is built.
+//
 // An entry appears in the cache complete or not at all, even if its process is killed. Any
-// number of processes and goroutines can build at the same time: one works, the others wait
+// number of processes and goroutines can download and build at the same time: one works, the others wait
 // and use its result. When the context ends, all started processes are killed and their
 // files removed, at the latest by the next process that makes the same version, which also removes
 // the files of a killed process.
 //
-// In the cache and in the store of setup-envtest, the package checks owner and mode of each program
-// and of its directories, and does not execute what another user could have written. In the cache
-// that is an error, which says what to do; an entry of the store is skipped. Places 1 and 2 are not
-// checked: the user named them.
+// In places 3 and 4, the package checks owner and mode of each program and of its directories, and does not execute what
+// another user could have written. In the cache that is an error; an entry of the store is skipped.
 //
 // # Not promised
 //
 // Changed content of a program is not detected. Outside of the cache there is no manifest: a program
-// that prints its version is accepted. Windows
-// is not supported. The programs built here have the version numbers of Kubernetes' release
+// that prints its version is accepted. Windows is not supported. The programs built here have the version numbers of Kubernetes' release
 // builds, but not their other metadata (commit, build date) or variants (FIPS).
 package binaries

@@ -48,6 +48,16 @@ func cachedIn(t testing.TB, cache string, v version) string {
 	return dir
 }
 
+// downloadedIn writes an entry of the downloads of a cache.
+func downloadedIn(t testing.TB, cache string, v version) string {
+	t.Helper()
+	dir := programsIn(t, filepath.Join(cache, "downloaded", v.dirName()), string(v))
+	if err := seal(dir, manifest{Version: string(v), Archive: "1234"}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // fakeGo is a `go` with steps that are shell commands.
 type fakeGo struct {
 	download string // go mod download; the zero value finds the module
@@ -233,16 +243,22 @@ func within(t testing.TB, what string, do func() error) {
 	}
 }
 
-// quiet returns an environment in which no assets of this machine are found.
+// quiet returns an environment in which no assets of this machine are found, and none downloaded.
 func quiet(t testing.TB, more ...string) []string {
 	t.Helper()
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, more...)
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), indexVariable + "=" + noIndex}, more...)
 }
 
 // wantOnly checks the names in a cache, without locks.
 func wantOnly(t testing.TB, cache string, names ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(cache, "k8s"))
+	wantIn(t, filepath.Join(cache, "k8s"), names...)
+}
+
+// wantIn checks the names in a directory, without locks.
+func wantIn(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
@@ -253,6 +269,6 @@ func wantOnly(t testing.TB, cache string, names ...string) {
 		}
 	}
 	if strings.Join(got, " ") != strings.Join(names, " ") {
-		t.Errorf("the cache holds %q, want %q", got, names)
+		t.Errorf("%s holds %q, want %q", dir, got, names)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Find returns the assets that are on this machine. It builds nothing.
+// Find returns the assets that are on this machine. It downloads and builds nothing.
 //
 // The error is an ErrBadVersion; an ErrNotFound if no folder has the version; an ErrDamaged or
 // ErrWrongVersion if Options.Dir or KUBEBUILDER_ASSETS does not have the programs of the
@@ -34,18 +34,38 @@ func Find(ctx context.Context, o Options) (Assets, error) {
 }
 
 // Ensure returns the assets that Find finds. If there are none, or only a damaged copy in the
-// cache, it calls Build. It returns the errors of Find and Build. With Options.Plugins it returns a kube-apiserver with these plugins: see Build.
+// cache, it downloads them, and if that fails, or with Options.Plugins, it calls Build. The errors are those of both, or an ErrBadIndex.
 func Ensure(ctx context.Context, o Options) (Assets, error) {
+	if len(o.Plugins) > 0 {
+		return Build(ctx, o)
+	}
 	j, err := newJob(o)
 	if err != nil {
 		return Assets{}, err
 	}
-	if len(o.Plugins) > 0 {
-		return j.withPlugins(ctx)
+	index, err := j.indexURL()
+	if err != nil {
+		return Assets{}, err
 	}
-	found, _, err := j.find(ctx)
-	if !errors.Is(err, ErrNotFound) {
-		return found, err
+	found, _, missing := j.find(ctx)
+	if !errors.Is(missing, ErrNotFound) {
+		return found, missing
+	}
+	var failed error
+	if index != nil {
+		found, failed = j.download(ctx, index)
+		if !errors.Is(failed, errNoDownload) {
+			return found, failed
+		}
+	}
+	if j.NoBuild {
+		return Assets{}, errors.Join(failed, missing)
+	}
+	if j.ObservePlugins {
+		j.report("building a kube-apiserver that records the calls of its admission plugins, because scenarios or options ask for them")
+	}
+	if failed != nil {
+		j.report("%s; building it", strings.Join(strings.Fields(failed.Error()), " "))
 	}
 	return j.build(ctx)
 }
@@ -112,14 +132,17 @@ func (j *job) given() []folder {
 	return folders
 }
 
-// stores returns the directories that have one entry for each version.
+// stores returns the directories that have one entry for each version; with ObservePlugins, only that of builds.
 func (j *job) stores() []folder {
 	var folders []folder
+	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil && !j.ObservePlugins {
+		folders = append(folders, folder{filepath.Join(dir, "k8s"), SourceSetupEnvtest})
+	}
 	if j.noCache == nil {
 		folders = append(folders, folder{j.cache, SourceCache})
 	}
-	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil {
-		folders = append(folders, folder{filepath.Join(dir, "k8s"), SourceSetupEnvtest})
+	if j.noCache == nil && !j.ObservePlugins {
+		folders = append(folders, folder{j.downloads(), SourceCache})
 	}
 	return folders
 }

@@ -25,21 +25,21 @@ func TestVersion(t *testing.T) {
 	}
 	for asked, want := range map[string]string{
 		"": DefaultVersion, "1.36.3": "1.36.3", "v1.34.4": "1.34.4", "1.34.0-rc.1": "1.34.0-rc.1", "1.37.0-alpha.1": "1.37.0-alpha.1",
-		"1.35": "1.35.10", "v1.35": "1.35.10", "1.34": "1.34.4", "1.36": "1.36.3", "1.39": "1.39.1", "1.35.2": "1.35.2",
+		"1.35": "1.35.10", "v1.35": "1.35.10", "1.34": "1.34.4", "1.36": "1.36.3", "1.39": "1.39.1", "1.35.2": "1.35.2", "1.38": "1.38.0",
 	} {
 		o.Version = asked
-		if got, err := Version(o); err != nil || got != want {
-			t.Errorf("%q: got %s, %v; want %s", asked, got, err, want)
+		if j, err := newJob(o); err != nil || string(j.version) != want {
+			t.Errorf("%q: got %v, %v; want %s", asked, j, err, want)
 		}
 	}
 	for want, all := range map[error][]string{
-		ErrBadVersion:         {"1.38", "1", "1.036", "2.36", "latest", "vv1.36.3", "1.36.x", "2.0.0", "1.36.3+x", "../../etc", "-v"},
+		ErrBadVersion:         {"1", "1.036", "2.36", "latest", "vv1.36.3", "1.36.x", "2.0.0", "1.36.3+x", "../../etc", "-v"},
 		ErrUnsupportedVersion: {"1.33", "1.20.0", "v1.33.9", "1.33.0-rc.1"},
 	} {
 		for _, asked := range all {
 			o.Version = asked
-			if got, err := Version(o); !errors.Is(err, want) || errors.Is(want, ErrUnsupportedVersion) && !strings.Contains(err.Error(), "the first one is 1.34.0") {
-				t.Errorf("%q: got %s, %v; want %v", asked, got, err, want)
+			if got, err := Find(t.Context(), o); !errors.Is(err, want) || errors.Is(want, ErrUnsupportedVersion) && !strings.Contains(err.Error(), "the first one is 1.34.0") {
+				t.Errorf("%q: got %v, %v; want %v", asked, got, err, want)
 			}
 		}
 	}
@@ -69,15 +69,20 @@ func TestPlacesAreUsedInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(Assets{Dir: dir, Version: DefaultVersion, Source: source, ObservesPlugins: source == SourceCache}, got); diff != "" {
+		if diff := cmp.Diff(Assets{Dir: dir, Version: DefaultVersion, Source: source, ObservesPlugins: filepath.Dir(dir) == filepath.Join(cache, "k8s")}, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
 	if _, err := Find(t.Context(), o); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "three ways to get them") {
 		t.Errorf("Find in empty places: %v, want ErrNotFound with the advice", err)
 	}
+	want(SourceCache, downloadedIn(t, cache, DefaultVersion))
+	built := cachedIn(t, cache, DefaultVersion)
+	want(SourceCache, built)
 	want(SourceSetupEnvtest, programsIn(t, store, DefaultVersion))
-	want(SourceCache, cachedIn(t, cache, DefaultVersion))
+	o.ObservePlugins = true
+	want(SourceCache, built)
+	o.ObservePlugins = false
 	o.env = append(o.env, "KUBEBUILDER_ASSETS="+env)
 	want(SourceEnvironment, programsIn(t, env, DefaultVersion))
 	o.Dir = named
@@ -91,11 +96,11 @@ func TestPlacesAreUsedInOrder(t *testing.T) {
 		}
 		return strings.Join(sources, " "), err
 	}
-	if got, err := listed(); err != nil || got != "assets-dir KUBEBUILDER_ASSETS cache setup-envtest" {
+	if got, err := listed(); err != nil || got != "assets-dir KUBEBUILDER_ASSETS setup-envtest cache cache" {
 		t.Errorf("List = %s, %v; want all places in their order", got, err)
 	}
 	o.Dir = t.TempDir() // which has no programs
-	if got, err := listed(); !errors.Is(err, ErrDamaged) || got != "KUBEBUILDER_ASSETS cache setup-envtest" {
+	if got, err := listed(); !errors.Is(err, ErrDamaged) || got != "KUBEBUILDER_ASSETS setup-envtest cache cache" {
 		t.Errorf("List = %s, %v; want the other places and ErrDamaged", got, err)
 	}
 }

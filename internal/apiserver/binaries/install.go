@@ -1,6 +1,7 @@
 package binaries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (j *job) install(ctx context.Context, build func(context.Context, dirs) err
 		return Assets{}, j.noCache
 	}
 	if err := os.MkdirAll(j.cache, 0o755); err != nil {
-		return Assets{}, fmt.Errorf("make the cache %s: %w; choose another directory as the cache (XDG_CACHE_HOME), or use existing binaries (--assets-dir)", j.cache, err)
+		return Assets{}, cacheError("make the cache "+j.cache, err)
 	}
 	if err := safe(j.cache); err != nil {
 		return Assets{}, fmt.Errorf("use the cache %s: %w", j.cache, err)
@@ -55,7 +56,12 @@ func (j *job) install(ctx context.Context, build func(context.Context, dirs) err
 	if err := j.makeInto(ctx, build); err != nil {
 		return Assets{}, err
 	}
-	return Assets{Dir: j.destination(), Version: string(j.version), Source: SourceBuilt, ObservesPlugins: true, Plugins: j.pluginNames}, nil
+	return j.inStore(ctx, folder{j.cache, cmp.Or(j.source, SourceBuilt)})
+}
+
+// cacheError returns the error of an action in the cache, with what to do.
+func cacheError(doing string, err error) error {
+	return fmt.Errorf("%s: %w; choose another directory as the cache (XDG_CACHE_HOME), or use existing binaries (--assets-dir)", doing, err)
 }
 
 // makeInto calls build for a directory beside the destination and moves the programs into
@@ -63,7 +69,7 @@ func (j *job) install(ctx context.Context, build func(context.Context, dirs) err
 func (j *job) makeInto(ctx context.Context, build func(context.Context, dirs) error) error {
 	stage, err := os.MkdirTemp(j.cache, j.stagePrefix()+"*")
 	if err != nil {
-		return fmt.Errorf("make a directory in the cache: %w", err)
+		return cacheError("make a directory in the cache", err)
 	}
 	defer func() { _ = os.RemoveAll(stage) }() // what a process that is being killed writes into it stays until the next build
 	to := dirs{out: filepath.Join(stage, "out"), scratch: filepath.Join(stage, "scratch")}
@@ -82,7 +88,7 @@ func (j *job) makeInto(ctx context.Context, build func(context.Context, dirs) er
 	if !j.version.matches(got) {
 		return fmt.Errorf("check the new control plane %s: %w: kube-apiserver --version printed %s", j.version, ErrDamaged, got)
 	}
-	if err := seal(to.out, manifest{Version: string(j.version), Plugins: j.pluginNames}); err != nil {
+	if err := seal(to.out, manifest{Version: string(j.version), Archive: j.archive, Plugins: j.pluginNames}); err != nil {
 		return err
 	}
 	return j.moveIn(to.out, filepath.Join(stage, "replaced"))
@@ -104,7 +110,10 @@ func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
 	path := filepath.Join(j.cache, "."+j.entryName()+".lock")
 	l := flock.New(path)
 	held, err := l.TryLock()
-	if err == nil && !held {
+	if err != nil {
+		return nil, cacheError("lock "+path, errors.Join(err, l.Close()))
+	}
+	if !held {
 		started := time.Now()
 		j.report("waiting for another process that makes the control plane %s (lock %s)", j.version, path)
 		stop := j.every(func() {

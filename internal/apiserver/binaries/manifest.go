@@ -18,7 +18,8 @@ const manifestName = "admissiontest-manifest.json"
 // manifest describes an entry of the cache when it was installed.
 type manifest struct {
 	Version string   `json:"version"`
-	Main    string   `json:"main"`              // mainDigest when kube-apiserver was built
+	Main    string   `json:"main"`              // mainDigest when it was installed
+	Archive string   `json:"archive,omitempty"` // the digest of the archive, if it was downloaded: then Main says nothing
 	Plugins []string `json:"plugins,omitempty"` // the names of those that were compiled in
 }
 
@@ -39,7 +40,7 @@ func check(ctx context.Context, dir string, v version) error {
 	if m.Version != string(v) {
 		return fmt.Errorf("%w: the manifest in %s is of version %q, want %s", ErrDamaged, dir, m.Version, v)
 	}
-	if digest, err := mainDigest(); err != nil || m.Main != digest {
+	if digest, err := mainDigest(); m.Archive == "" && (err != nil || m.Main != digest) {
 		return fmt.Errorf("%w: another version of admissiontest built %s", ErrDamaged, dir)
 	}
 	for _, name := range programs() {
@@ -58,7 +59,7 @@ func (a *Assets) addManifest() {
 	}
 	a.Version, a.Plugins = cmp.Or(a.Version, m.Version), m.Plugins
 	digest, err := mainDigest()
-	a.ObservesPlugins = err == nil && m.Main == digest
+	a.ObservesPlugins = err == nil && m.Archive == "" && m.Main == digest
 }
 
 // safe returns an ErrUnsafe if another user could have written a directory or what this package

@@ -9,18 +9,24 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/mod/semver"
 )
 
 // job is one call of this package, with checked Options and their defaults.
 type job struct {
 	Options
 	version version
-	// anyPatch is true if Options.Version is a minor version.
+	// anyPatch is true if Options.Version is a minor version or empty.
 	anyPatch bool
-	cache    string // the directory with the entries of the cache; empty if noCache is set
-	entry    string // the name of the entry; empty means that of the version
-	noCache  error  // an ErrNoCache
-	lines    *sync.Mutex
+	// absent is true if no patch of the minor version is on this machine.
+	absent  bool
+	archive string // the digest of the archive to download; empty for a build
+	source  string // of what install makes; empty means SourceBuilt
+	cache   string // the directory with the entries of the cache; empty if noCache is set
+	entry   string // the name of the entry; empty means that of the version
+	noCache error  // an ErrNoCache
+	lines   *sync.Mutex
 	// pluginNames are the names of the plugins in a server that was just built.
 	pluginNames []string
 }
@@ -37,11 +43,12 @@ func newJob(o Options) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if minor := minorVersion.FindStringSubmatch(o.Version); minor != nil {
+	asked := cmp.Or(o.Version, semver.MajorMinor("v"+DefaultVersion))
+	if minor := minorVersion.FindStringSubmatch(asked); minor != nil {
 		j.anyPatch = true
-		j.version, err = j.newest(minor[1])
+		err = j.newest(minor[1])
 	} else {
-		j.version, err = parseVersion(o.Version)
+		j.version, err = parseVersion(asked)
 	}
 	return j, err
 }
@@ -71,6 +78,9 @@ func (j *job) entryName() string { return cmp.Or(j.entry, j.version.dirName()) }
 
 // cacheRoot returns the directory of all caches of this package.
 func (j *job) cacheRoot() string { return filepath.Dir(j.cache) }
+
+// downloads returns the directory with the entries that were downloaded.
+func (j *job) downloads() string { return filepath.Join(j.cacheRoot(), "downloaded") }
 
 // destination returns the directory of the entry in the cache.
 func (j *job) destination() string { return filepath.Join(j.cache, j.entryName()) }

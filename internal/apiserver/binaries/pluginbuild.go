@@ -56,6 +56,9 @@ func (j *job) withPlugins(ctx context.Context) (Assets, error) {
 	if err == nil {
 		return found, nil
 	}
+	if j.NoBuild {
+		return Assets{}, fmt.Errorf("find kube-apiserver %s with %s: %w; without --no-build it is built", j.version, names(packages), ErrNotFound)
+	}
 	own.removeOld()
 	return own.install(ctx, func(ctx context.Context, to dirs) error { return own.makeServer(ctx, j, packages, to) })
 }
@@ -131,7 +134,7 @@ func (j *job) covers() bool { return j.getenv("GOCOVERDIR") != "" }
 // addEtcd copies the etcd of the plain control plane, which it builds if there is none.
 func addEtcd(ctx context.Context, plain *job, to dirs) error {
 	without := *plain
-	without.Plugins = nil
+	without.Plugins, without.Version = nil, "" // any version in the directory that the user names
 	found, _, err := without.find(ctx)
 	if err != nil {
 		found, err = without.build(ctx)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,16 +32,16 @@ func TestUnsafeCacheIsRefused(t *testing.T) {
 	}
 	for name, spoil := range tests {
 		t.Run(name, func(t *testing.T) {
-			cache, data := t.TempDir(), t.TempDir()
-			programsIn(t, filepath.Join(data, "kubebuilder-envtest", "k8s", version(DefaultVersion).dirName()), DefaultVersion)
+			cache := t.TempDir()
+			downloadedIn(t, cache, DefaultVersion)
 			dir, ran := cachedIn(t, cache, DefaultVersion), filepath.Join(t.TempDir(), "ran")
 			script(t, filepath.Join(dir, etcdName), "touch "+ran+"\n")
 			must(t, seal(dir, manifest{Version: string(DefaultVersion)}))
 			spoil(t, dir)
-			o := Options{CacheDir: cache, env: quiet(t, "XDG_DATA_HOME="+data), goCommand: fakeGo{}.write(t)}
+			o := Options{CacheDir: cache, env: quiet(t), goCommand: fakeGo{}.write(t)}
 			wantFromAll(t, o, ErrUnsafe, "--assets-dir DIR")
-			if all, err := List(t.Context(), o); len(all) != 1 || all[0].Source != SourceSetupEnvtest || err != nil {
-				t.Errorf("List = %v, %v; want only the store of setup-envtest", all, err)
+			if all, err := List(t.Context(), o); name != "above" && len(all) != 1 || slices.ContainsFunc(all, func(a Assets) bool { return a.Dir == dir }) || err != nil {
+				t.Errorf("List = %v, %v; want only the download", all, err)
 			}
 			if n := builds(t, o.goCommand); n != 0 {
 				t.Errorf("%d programs were built, want none", n)

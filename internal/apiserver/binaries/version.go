@@ -13,12 +13,8 @@ import (
 // version is a valid Kubernetes version: "1.36.3", "1.37.0-alpha.1".
 type version string
 
-// parseVersion parses Options.Version. Empty means DefaultVersion. The error is an
-// ErrBadVersion or an ErrUnsupportedVersion.
+// parseVersion parses Options.Version. The error is an ErrBadVersion or an ErrUnsupportedVersion.
 func parseVersion(asked string) (version, error) {
-	if asked == "" {
-		return DefaultVersion, nil
-	}
 	v := "v" + strings.TrimPrefix(asked, "v")
 	if !semver.IsValid(v) || semver.Major(v) != "v1" || semver.Canonical(v) != v {
 		return "", fmt.Errorf("parse Kubernetes version %q: %w; want a version like 1.36.3, or a minor version like 1.36 (known to work: %s)",
@@ -34,46 +30,29 @@ func parseVersion(asked string) (version, error) {
 // minorVersion matches a version without patch.
 var minorVersion = regexp.MustCompile(`^v?(1\.(?:0|[1-9][0-9]*))$`)
 
-// Version returns the Kubernetes version that Options choose: for a minor version, the newest patch that is on
-// this machine, or else the one that is known to work. The error is an ErrBadVersion or an
-// ErrUnsupportedVersion.
-func Version(o Options) (string, error) {
-	j, err := newJob(o)
+// newest sets the version to the newest patch of a minor version in the stores, no pre-release, or else to the one that is
+// known to work, or else to the first one. The error is an ErrUnsupportedVersion.
+func (j *job) newest(minor string) error {
+	oldest, err := parseVersion(minor + ".0")
 	if err != nil {
-		return "", err
+		return err
 	}
-	return string(j.version), nil
-}
-
-// newest returns the newest patch of a minor version in the stores, no pre-release, or else the one that is known to work.
-func (j *job) newest(minor string) (version, error) {
-	oldest := version(minor + ".0")
-	if _, err := parseVersion(string(oldest)); err != nil {
-		return "", err
+	j.version, j.absent = oldest, true
+	for _, tested := range testedVersions() {
+		if v := version(tested); v.minor() == oldest.minor() {
+			j.version = v
+		}
 	}
-	var newest version
 	for _, store := range j.stores() {
 		entries, _ := os.ReadDir(store.dir) // a store that cannot be read has nothing
 		for _, entry := range entries {
 			v, ok := versionOfDirName(entry.Name())
-			if ok && v.minor() == oldest.minor() && semver.Prerelease(v.tag()) == "" && (newest == "" || semver.Compare(v.tag(), newest.tag()) > 0) {
-				newest = v
+			if ok && v.minor() == oldest.minor() && semver.Prerelease(v.tag()) == "" && (j.absent || semver.Compare(v.tag(), j.version.tag()) > 0) {
+				j.version, j.absent = v, false
 			}
 		}
 	}
-	if newest != "" {
-		return newest, nil
-	}
-	for _, tested := range testedVersions() {
-		if v := version(tested); v.minor() == oldest.minor() {
-			return v, nil
-		}
-	}
-	if len(j.given()) > 0 {
-		return oldest, nil // inGiven accepts every patch
-	}
-	return "", fmt.Errorf("choose a patch of Kubernetes %s: %w; want a version like %s, because none is on this machine (known to work: %s)",
-		minor, ErrBadVersion, oldest, strings.Join(testedVersions(), ", "))
+	return nil
 }
 
 // tag returns the version of the Go module: "v1.36.3".

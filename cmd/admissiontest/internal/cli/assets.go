@@ -14,7 +14,7 @@ func (a *app) assetsCommand() *cobra.Command {
 	return parent("assets", "Find or build kube-apiserver and etcd",
 		a.assetsList(),
 		a.oneAssets("path", "Print the folder of the control-plane binaries that run would use",
-			"Print the folder of the control-plane binaries that run would use. Nothing is built.", binaries.Find),
+			"Print the folder of the control-plane binaries that run would use. Nothing is downloaded or built.", binaries.Find),
 		a.oneAssets("build", "Build kube-apiserver and etcd from Go modules",
 			"Build kube-apiserver and etcd from Go modules into the cache, unless the cache has them,\nand print the folder. The first build takes some minutes. With --plugin, your admission\nplugins are compiled into kube-apiserver; after a build without them, this takes about\nten seconds.", binaries.Build),
 	)
@@ -35,11 +35,11 @@ func (a *app) oneAssets(use, short, long string, get func(context.Context, binar
 			return err
 		}),
 	}
+	f.addVersion(command)
 	if use == "build" { // into the cache
-		f.addVersion(command)
 		f.plugins.add(command)
 	} else {
-		f.add(command)
+		f.addDir(command)
 	}
 	return command
 }

@@ -24,22 +24,39 @@ const reportLabel = "admissiontest.dev/report"
 // mostInConfigMap is how many bytes a ConfigMap can have.
 const mostInConfigMap = corev1.MaxSecretSize
 
-// configMapFlag is the flag --report-configmap.
-type configMapFlag struct{ value string }
+// configMapPrefix distinguishes a ConfigMap from a folder.
+const configMapPrefix = "configmap/"
 
-func (f *configMapFlag) add(command *cobra.Command) {
-	command.Flags().StringVar(&f.value, "report-configmap", "", "write the report, compressed, to the key "+report.CompressedFile+" of this ConfigMap in the cluster, unless the run is interrupted or incomplete: NAMESPACE/NAME")
+// reportFlag is the flag --report, which can name a folder and a ConfigMap.
+type reportFlag struct{ dir, configMap string }
+
+func (f *reportFlag) add(command *cobra.Command) {
+	command.Flags().Func("report", "write report.json, junit.xml and report.html to a folder, or the report, compressed, to the key "+report.CompressedFile+" of a ConfigMap in the cluster, unless the run is interrupted or incomplete: `DIR|configmap/NAMESPACE/NAME` (can be given for both)", f.set)
 }
 
-// open returns what writes a report to the ConfigMap, or nil without the flag. It first finds out whether that is
+// set sets the folder or the ConfigMap.
+func (f *reportFlag) set(text string) error {
+	of := &f.dir
+	name, inCluster := strings.CutPrefix(text, configMapPrefix)
+	if inCluster {
+		of = &f.configMap
+	}
+	if *of != "" {
+		return fmt.Errorf("given twice: %s and %s", *of, name)
+	}
+	*of = name
+	return nil
+}
+
+// open returns what writes a report to the ConfigMap, or nil without one. It first finds out whether that is
 // possible, so that an error does not waste a run.
-func (f *configMapFlag) open(ctx context.Context, cluster *clusterFlags) (func(context.Context, report.Report) error, error) {
-	if f.value == "" {
+func (f *reportFlag) open(ctx context.Context, cluster *clusterFlags) (func(context.Context, report.Report) error, error) {
+	if f.configMap == "" {
 		return nil, nil //nolint:nilnil // there is nothing to write
 	}
-	namespace, name, found := strings.Cut(f.value, "/")
+	namespace, name, found := strings.Cut(f.configMap, "/")
 	if problems := append(validation.IsDNS1123Label(namespace), validation.IsDNS1123Subdomain(name)...); !found || len(problems) > 0 {
-		return nil, usagef("--report-configmap %q: want NAMESPACE/NAME", f.value)
+		return nil, usagef("--report %s%s: want %sNAMESPACE/NAME", configMapPrefix, f.configMap, configMapPrefix)
 	}
 	config, err := cluster.provider(nil).Connect(ctx)
 	if err != nil {
@@ -53,7 +70,7 @@ func (f *configMapFlag) open(ctx context.Context, cluster *clusterFlags) (func(c
 	put := func(ctx context.Context, r report.Report, dryRun ...string) error {
 		err := putReport(ctx, in, name, r, dryRun)
 		if err != nil {
-			err = fmt.Errorf("write report to ConfigMap %s: %w", f.value, err)
+			err = fmt.Errorf("write report to ConfigMap %s: %w", f.configMap, err)
 		}
 		return err
 	}

@@ -42,11 +42,11 @@ func TestReportConfigMap(t *testing.T) {
 	for index := range 2 {
 		t.Setenv("JOB_COMPLETION_INDEX", strconv.Itoa(index))
 		for range 2 { // the second one replaces the report
-			onCatalogue(t.Context(), "run", "wire.user-info", "wire.uid*", "chain", "--kubeconfig", path, "--shard", "job/2", "--report-configmap", fmt.Sprintf("default/report-%d", index)).check(t, exitPass)
+			onCatalogue(t.Context(), "run", "wire.user-info", "wire.uid*", "chain", "--kubeconfig", path, "--shard", "job/2", "--report", fmt.Sprintf("configmap/default/report-%d", index)).check(t, exitPass)
 		}
 		get(fmt.Sprintf("report-%d", index), inFile(index))
 	}
-	onCatalogue(t.Context(), "report", "merge", "--kubeconfig", path, "--report-configmap", "default/report", inFile(0), inFile(1)).check(t, exitPass)
+	onCatalogue(t.Context(), "report", "merge", "--kubeconfig", path, "--report", "configmap/default/report", inFile(0), inFile(1)).check(t, exitPass)
 	get("report", filepath.Join(dir, "report.json.gz"))
 	r, err := report.Read(filepath.Join(dir, "report.json.gz"))
 	if err != nil || r.Shard != nil || r.Summary.Total < 4 || r.Summary.Total != r.Summary.Pass+r.Summary.Unsupported {
@@ -63,11 +63,11 @@ func TestReportConfigMap(t *testing.T) {
 	}{
 		"default/theirs": {exitInfrastructure, "write report to ConfigMap default/theirs: it exists without the label admissiontest.dev/report"},
 		"none/report":    {exitInfrastructure, `write report to ConfigMap none/report: namespaces "none" not found`},
-		"report":         {exitUsage, `--report-configmap "report": want NAMESPACE/NAME`},
-		"A/b":            {exitUsage, `--report-configmap "A/b": want NAMESPACE/NAME`},
+		"report":         {exitUsage, `--report configmap/report: want configmap/NAMESPACE/NAME`},
+		"A/b":            {exitUsage, `--report configmap/A/b: want configmap/NAMESPACE/NAME`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := onCatalogue(t.Context(), "run", "chain", "--kubeconfig", path, "--report-configmap", name)
+			got := onCatalogue(t.Context(), "run", "chain", "--kubeconfig", path, "--report", "configmap/"+name)
 			got.check(t, test.code, test.says)
 			if strings.Contains(got.stderr, "running") {
 				t.Errorf("it ran before it found out:\n%s", got.stderr)
@@ -122,7 +122,7 @@ func TestDeploy(t *testing.T) {
 	}
 	run, pod := strings.Join(parts.Spec.Template.Spec.Containers[0].Args, " "), merge.Spec.Template.Spec
 	count := int(*parts.Spec.Completions)
-	merged := []string{"report", "merge", "--report-configmap", "admissiontest/report"}
+	merged := []string{"report", "merge", "--report", "configmap/admissiontest/report"}
 	mounts := map[string]string{}
 	for _, volume := range pod.Volumes {
 		if volume.ConfigMap != nil {
@@ -135,7 +135,7 @@ func TestDeploy(t *testing.T) {
 			t.Errorf("%s has the ConfigMap %q, want %q", mount.MountPath, mounts[mount.Name], want)
 		}
 	}
-	if want := fmt.Sprintf("--shard job/%d --report-configmap admissiontest/report-$(JOB_COMPLETION_INDEX)", count); !strings.HasSuffix(run, want) {
+	if want := fmt.Sprintf("--shard job/%d --report configmap/admissiontest/report-$(JOB_COMPLETION_INDEX)", count); !strings.HasSuffix(run, want) {
 		t.Errorf("the parts run %q, want the end %q", run, want)
 	}
 	if !slices.Equal(pod.Containers[0].Args, merged) {

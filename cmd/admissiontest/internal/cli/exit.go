@@ -69,7 +69,7 @@ func codeOf(err error) int {
 	case errors.As(err, &known):
 		return known.code
 	case errors.Is(err, engine.ErrUnknownName), len(scenario.Errors(err)) > 0,
-		errors.Is(err, binaries.ErrBadVersion), errors.Is(err, binaries.ErrUnsupportedVersion), errors.Is(err, binaries.ErrNoSuchVersion), errors.Is(err, binaries.ErrBadPlugin),
+		errors.Is(err, binaries.ErrBadVersion), errors.Is(err, binaries.ErrBadIndex), errors.Is(err, binaries.ErrUnsupportedVersion), errors.Is(err, binaries.ErrNoSuchVersion), errors.Is(err, binaries.ErrBadPlugin),
 		errors.Is(err, providers.ErrImageNeeded):
 		return exitUsage
 	case errors.Is(err, engine.ErrNothingSelected):

@@ -24,7 +24,7 @@ func (a *app) imageCommand() *cobra.Command {
 		Use:   "image",
 		Short: "Make the image of the pod for --transport service, or of admissiontest itself",
 		Long: `Make the image of the pod through which an API server reaches the Hooks of a run.
-Push it to a registry or write it to a file, and print its reference for --hook-image.
+Push it to a registry or write it to a file, and print its reference for --transport service=REFERENCE.
 With --self, make the image of admissiontest itself, for a Job in a cluster: deploy/job.
 
 This needs the Go toolchain, which compiles one static binary, but no Docker and no

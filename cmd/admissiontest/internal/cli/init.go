@@ -63,7 +63,7 @@ everything stands for the webhooks.`,
 	}
 	set := command.Flags()
 	set.StringVar(&f.to, "to", "", "file to write; - means standard output (default: policytest.yaml, or webhooks.yaml)")
-	set.StringVar(&f.run.target.assets.version, "k8s-version", "", "the Kubernetes version, such as 1.37")
+	set.StringVar(&f.run.target.assets.Version, "k8s-version", "", "the Kubernetes version, such as 1.37")
 	f.run.endpoints.add(command)
 	f.run.set = set
 	return command

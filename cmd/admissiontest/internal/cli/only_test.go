@@ -68,7 +68,7 @@ func TestClosedPipe(t *testing.T) {
 		{[]string{"--version"}, exitPass},
 		{[]string{"--help"}, exitPass},
 		{[]string{"run"}, exitPass},
-		{[]string{"run", "-v", "--fail-on-unsupported", "--strict", "-o", "json"}, exitPass},
+		{[]string{"run", "-v", "--strict=unsupported", "-o", "json"}, exitPass},
 		{[]string{"run", "--only", "none"}, exitUsage},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {

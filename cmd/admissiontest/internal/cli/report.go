@@ -124,8 +124,8 @@ func (a *app) reportDiff(args []string, asJSON bool) error {
 func (a *app) reportMergeCommand() *cobra.Command {
 	var out outputFlag
 	var cluster clusterFlags
-	var configMap configMapFlag
-	dir, verbose := "", false
+	var to reportFlag
+	verbose := false
 	command := &cobra.Command{
 		Use:   "merge DIR|FILE ...",
 		Short: "Merge the reports of shards into the report of one run",
@@ -141,11 +141,11 @@ with the exit code of the whole run.`,
 				return err
 			}
 			return a.reading(func(ctx context.Context, args []string) error {
-				save, err := configMap.open(ctx, &cluster)
+				save, err := to.open(ctx, &cluster)
 				if err != nil {
 					return err
 				}
-				merged, err := a.reportMerge(args, dir, asJSON, verbose)
+				merged, err := a.reportMerge(args, to.dir, asJSON, verbose)
 				if save != nil && merged != nil {
 					err = errors.Join(save(ctx, *merged), err)
 				}
@@ -155,8 +155,7 @@ with the exit code of the whole run.`,
 	}
 	out.add(command)
 	cluster.add(command)
-	configMap.add(command)
-	command.Flags().StringVar(&dir, "report", "", "write report.json, junit.xml and report.html to this folder")
+	to.add(command)
 	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
 	return command
 }

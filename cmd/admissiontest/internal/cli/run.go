@@ -20,6 +20,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/processes"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // runFlags are the flags of the command run, and the run that they describe.
@@ -35,8 +36,7 @@ type runFlags struct {
 	endpoints             endpointFlags
 	install               []string
 	shard                 string
-	reportDir             string
-	configMap             configMapFlag
+	strict                string
 	saveToCluster         func(context.Context, report.Report) error
 	asJSON, verbose       bool
 	failFast, watch       bool
@@ -125,12 +125,12 @@ func flagGroups() []flagGroup {
 	return []flagGroup{
 		{"What runs", []string{"only", "skip", "profile", "shard", "install", "mutants", "watch"}},
 		{"Where it runs", []string{
-			"target", "k8s-version", "assets-dir", "plugin", "observe-plugins", "kubeconfig", "context", "disposable", "transport", "hook-image",
+			"target", "k8s-version", "assets-dir", "assets-index", "no-download", "no-build", "plugin", "observe-plugins", "kubeconfig", "context", "disposable", "transport",
 		}},
 		{"Your webhooks", []string{"endpoint", "endpoint-ca"}},
 		{"How it runs", []string{"parallel", "patience", "fail-fast"}},
-		{"What fails the run", []string{"strict", "fail-on-unsupported", "known-failing"}},
-		{"What it writes", []string{"output", "verbose", "report", "report-configmap", "implementation"}},
+		{"What fails the run", []string{"strict", "known-failing"}},
+		{"What it writes", []string{"output", "verbose", "report", "implementation"}},
 		{"Help", []string{"help"}},
 	}
 }
@@ -163,13 +163,12 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(implementationKeys(), ", "))
 	set.IntVar(&f.run.Parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time; 1 runs each without the webhooks and policies of others")
 	set.DurationVar(&f.run.Patience, "patience", engine.DefaultPatience, "how long to wait for asynchronous work of the API server: until it uses what was installed, for the first answer of each webhook under test, and in a step")
-	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
-	f.configMap.add(command)
+	f.target.report.add(command)
 	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
 	set.IntVar(&f.mutants, "mutants", 0, "also run the cases of each PolicyTest with changes of its policies, one at a time, and report those that no case notices: at most this many")
 	set.Lookup("mutants").NoOptDefVal = "100"
-	set.BoolVar(&f.about.Strict, "strict", false, "the run also fails if a SHOULD fails")
-	set.BoolVar(&f.about.FailOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")
+	set.StringVar(&f.strict, "strict", "", "the run also fails if a SHOULD fails; --strict=unsupported: and if a scenario of any level is unsupported")
+	set.Lookup("strict").NoOptDefVal = "should"
 	set.BoolVar(&f.watch, "watch", false, "run again after each save of a scenario, of a file that it refers to, of a plugin or of PROGRAM. Stop it with an interrupt; the exit code is that of the last run")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
 }
@@ -207,6 +206,10 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (err er
 	if f.asJSON, err = f.output.json(); err != nil {
 		return err
 	}
+	if levels := []string{"", "should", "unsupported"}; !slices.Contains(levels, f.strict) {
+		return usagef("--strict=%s: want --strict or --strict=unsupported%s", f.strict, suggest.DidYouMean(f.strict, levels))
+	}
+	f.about.Strict, f.about.FailOnUnsupported = f.strict != "", f.strict == "unsupported"
 	if f.run.Parallel < 1 {
 		return usagef("--parallel %d: want a number from 1", f.run.Parallel)
 	}
@@ -336,10 +339,10 @@ func (f *runFlags) failsAlone(outcome report.Outcome) bool {
 // openReport makes the folder of the report, and tries to write to its ConfigMap. It is called before the run, so that an
 // error does not waste the run.
 func (f *runFlags) openReport(ctx context.Context) (err error) {
-	if f.saveToCluster, err = f.configMap.open(ctx, &f.target.cluster); err != nil {
+	if f.saveToCluster, err = f.target.report.open(ctx, &f.target.cluster); err != nil {
 		return err
 	}
-	return makeReportDir(f.reportDir)
+	return makeReportDir(f.target.report.dir)
 }
 
 // thisEnvironment returns the environment of a run that began at a time.
@@ -384,8 +387,8 @@ const saveLimit = 15 * time.Second
 // finish writes the report and returns an error with the exit code.
 func (a *app) finish(ctx context.Context, f *runFlags, result report.Report, runErr error) error {
 	var errs []error
-	if f.reportDir != "" {
-		errs = append(errs, report.SaveDir(f.reportDir, result))
+	if dir := f.target.report.dir; dir != "" {
+		errs = append(errs, report.SaveDir(dir, result))
 	}
 	if f.saveToCluster != nil && runErr == nil { // otherwise a Job runs it again, and what merges the reports must not see this one
 		limited, cancel := context.WithTimeout(ctx, saveLimit)

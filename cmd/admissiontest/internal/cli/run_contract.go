@@ -61,7 +61,7 @@ func (f *runFlags) contracts(ctx context.Context, options engine.Options, result
 	group, ctx := errgroup.WithContext(ctx)
 	for range min(mostServers, 1+(len(tests)-1)/contractsOfServer) {
 		group.Go(func() (err error) {
-			server := &policy.Server{KubernetesVersion: f.target.assets.version}
+			server := &policy.Server{KubernetesVersion: f.target.assets.Version}
 			defer func() { err = errors.Join(err, server.Close(ctx)) }()
 			for i := int(next.Add(1)) - 1; i < len(tests); i = int(next.Add(1)) - 1 {
 				if !envtest {

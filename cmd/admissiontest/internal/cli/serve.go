@@ -36,7 +36,7 @@ scenarios that need these are unsupported.`,
 
 // serve implements the command serve.
 func (a *app) serve(ctx context.Context, f *assetFlags) (err error) {
-	if f.dir != "" && len(f.plugins) > 0 {
+	if f.Dir != "" && len(f.plugins) > 0 {
 		return usagef("--plugin cannot be combined with %s", builtAlready)
 	}
 	binaries, err := binaries.Ensure(ctx, f.options(a.note))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -17,33 +18,37 @@ import (
 
 // assetFlags choose control-plane binaries.
 type assetFlags struct {
-	// version is the version of Kubernetes. Empty means the default.
-	version string
-	// dir is a folder with the binaries. Empty means that admissiontest finds, downloads or builds them.
-	dir string
+	// Options has the version and the places, without plugins.
+	binaries.Options
 	// plugins are compiled into kube-apiserver.
 	plugins pluginFlag
 }
 
-// add adds --k8s-version and --assets-dir to a command.
+// add adds the flags to a command that uses the binaries.
 func (f *assetFlags) add(command *cobra.Command) {
 	f.addVersion(command)
 	f.addDir(command)
+	set := command.Flags()
+	set.StringVar(&f.IndexURL, "assets-index", "", "URL of the index of envtest releases to download from, such as that of a mirror (default: ADMISSIONTEST_ASSETS_INDEX, else that of kubernetes-sigs/controller-tools)")
+	set.BoolVar(&f.NoDownload, "no-download", false, "do not download kube-apiserver and etcd: build them from Go modules if this machine has none")
+	set.BoolVar(&f.NoBuild, "no-build", false, "do not build kube-apiserver and etcd")
 }
 
 // addDir adds --assets-dir to a command.
 func (f *assetFlags) addDir(command *cobra.Command) {
-	command.Flags().StringVar(&f.dir, "assets-dir", "", "folder with kube-apiserver and etcd (default: KUBEBUILDER_ASSETS, else binaries found on this machine, else built)")
+	command.Flags().StringVar(&f.Dir, "assets-dir", "", "folder with kube-apiserver and etcd (default: KUBEBUILDER_ASSETS, else found on this machine, else downloaded, else built)")
 }
 
 // addVersion adds --k8s-version to a command.
 func (f *assetFlags) addVersion(command *cobra.Command) {
-	command.Flags().StringVar(&f.version, "k8s-version", "", "Kubernetes version, or a minor version such as 1.36 (default: "+binaries.DefaultVersion+")")
+	command.Flags().StringVar(&f.Version, "k8s-version", "", "Kubernetes version, or a minor version such as 1.36, which means its newest patch (default: the minor version of "+binaries.DefaultVersion+")")
 }
 
 // options returns the options of package binaries.
 func (f *assetFlags) options(progress func(string)) binaries.Options {
-	return binaries.Options{Version: f.version, Dir: f.dir, Plugins: f.plugins, Progress: progress}
+	o := f.Options
+	o.Plugins, o.Progress = f.plugins, progress
+	return o
 }
 
 // pluginFlag has the values of --plugin, which can be repeated. It implements pflag.Value.
@@ -99,6 +104,10 @@ type targetFlags struct {
 	name      string
 	cluster   clusterFlags
 	transport providers.Transport
+	// transportText is the value of --transport, before check.
+	transportText string
+	// report is where a run writes its report: a ConfigMap is in the cluster of the target.
+	report reportFlag
 	// disposable is providers.Kubeconfig.Disposable.
 	disposable bool
 	// observePlugins is true if the calls of all admission plugins are recorded.
@@ -116,8 +125,7 @@ func (f *targetFlags) add(command *cobra.Command) {
 	set.StringVar(&f.name, "target", "", "where to run: envtest starts an API server on this machine, kind creates a cluster, kubeconfig uses an existing cluster (default: envtest, or kubeconfig if --kubeconfig or --context is given)")
 	f.cluster.add(command)
 	set.BoolVar(&f.disposable, "disposable", false, "with --kubeconfig: the API server is only for tests and has no other clients, so scenarios can run whose configurations decide about all requests")
-	set.StringVar(&f.transport.Mode, "transport", providers.TransportAuto, "how the API server reaches the Hooks: url (on this machine), service (through a pod in the cluster) or auto (url if it works, otherwise service)")
-	set.StringVar(&f.transport.HookImage, "hook-image", "", "image of the pod for --transport service, made by \"admissiontest image\" (default on a kind cluster of this machine: built and loaded into the nodes)")
+	set.StringVar(&f.transportText, "transport", providers.TransportAuto, "how the API server reaches the Hooks: url (on this machine), service (through a pod in the cluster) or auto (url if it works, otherwise service); service=IMAGE is a pod with an image that \"admissiontest image\" made (default on a kind cluster of this machine: built and loaded into the nodes)")
 	f.assets.add(command)
 	f.assets.plugins.add(command)
 	set.BoolVar(&f.observePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins and show them in timelines (default: only with --plugin, and on the servers of scenarios that expect such calls)")
@@ -127,7 +135,11 @@ func (f *targetFlags) add(command *cobra.Command) {
 // used with the target.
 func (f *targetFlags) check(command *cobra.Command) error {
 	given := func(names ...string) string { return givenFlags(command, names...) }
-	ofCluster := given("kubeconfig", "context", "disposable", "report-configmap")
+	ofCluster := given("kubeconfig", "context", "disposable")
+	if ofCluster == "" && f.report.configMap != "" {
+		ofCluster = "--report " + configMapPrefix + f.report.configMap
+	}
+	ofBinaries := given("assets-dir", "assets-index", "no-download", "no-build", "plugin", "observe-plugins")
 	switch {
 	case f.name == "" && ofCluster != "":
 		f.name = framework.TargetKubeconfig
@@ -140,35 +152,37 @@ func (f *targetFlags) check(command *cobra.Command) error {
 	switch f.name {
 	case framework.TargetEnvtest:
 		if flags, with = ofCluster, "--target envtest, which starts its own API server"; flags == "" {
-			flags, with = given("transport", "hook-image"), "--target envtest, whose API server runs on this machine and has no pods"
+			flags, with = given("transport"), "--target envtest, whose API server runs on this machine and has no pods"
 		}
-		if flags == "" && f.assets.dir != "" {
+		if flags == "" && f.assets.Dir != "" {
 			flags, with = given("plugin"), builtAlready
 		}
 	case framework.TargetKubeconfig:
-		flags, with = given("k8s-version", "assets-dir", "plugin", "observe-plugins"), "a kubeconfig, whose API server runs already"
+		flags, with = cmp.Or(given("k8s-version"), ofBinaries), "a kubeconfig, whose API server runs already"
 	case framework.TargetKind:
-		flags, with = given("kubeconfig", "context", "disposable", "report-configmap", "assets-dir", "plugin", "observe-plugins"), "--target kind, which uses the API server of a kind cluster"
+		flags, with = cmp.Or(ofCluster, ofBinaries), "--target kind, which uses the API server of a kind cluster"
 	}
 	switch {
 	case flags != "":
 		return usagef("%s cannot be combined with %s", flags, with)
-	case f.name == framework.TargetKind && f.assets.version != "" && strings.Count(f.assets.version, ".") != 2:
-		return usagef("--k8s-version %q: want a version like %s that has an image kindest/node", f.assets.version, binaries.DefaultVersion)
+	case f.name == framework.TargetKind && f.assets.Version != "" && strings.Count(f.assets.Version, ".") != 2:
+		return usagef("--k8s-version %q: want a version like %s that has an image kindest/node", f.assets.Version, binaries.DefaultVersion)
 	case command.Flags().Changed("kubeconfig") && f.cluster.kubeconfig == "":
 		return usagef("--kubeconfig is empty; want the path of a kubeconfig file")
 	}
 	return f.checkTransport()
 }
 
-// checkTransport returns an error for a bad value or combination of --transport and --hook-image.
+// checkTransport sets the transport, and returns an error for a bad value of --transport.
 func (f *targetFlags) checkTransport() error {
-	t := f.transport
+	mode, image, hasImage := strings.Cut(f.transportText, "=")
+	t := providers.Transport{Mode: mode, HookImage: image}
+	f.transport = t
 	switch {
 	case !slices.Contains(providers.Transports(), t.Mode):
 		return usagef("--transport %q: want %s%s", t.Mode, strings.Join(providers.Transports(), ", "), suggest.DidYouMean(t.Mode, providers.Transports()))
-	case t.HookImage != "" && t.Mode == framework.TransportURL:
-		return usagef("--hook-image cannot be combined with --transport url, which runs no pod")
+	case hasImage && (image == "" || mode == framework.TransportURL):
+		return usagef("--transport %q: want service=IMAGE; url runs no pod", f.transportText)
 	}
 	return nil
 }
@@ -182,8 +196,8 @@ func (f *targetFlags) provider(progress func(string)) target.Provider {
 		return from
 	case framework.TargetKind:
 		var options kind.Options
-		if f.assets.version != "" {
-			options.NodeImage = "kindest/node:v" + strings.TrimPrefix(f.assets.version, "v")
+		if f.assets.Version != "" {
+			options.NodeImage = "kindest/node:v" + strings.TrimPrefix(f.assets.Version, "v")
 		}
 		return providers.Kind{Cluster: options, Transport: f.transport, Progress: progress}
 	}
@@ -192,7 +206,7 @@ func (f *targetFlags) provider(progress func(string)) target.Provider {
 
 // args returns the flags that choose the same target in another command line.
 func (f *targetFlags) args(set *pflag.FlagSet) []string {
-	args := argsOf(set, "target", "kubeconfig", "context", "k8s-version", "assets-dir", "hook-image", "plugin", "observe-plugins", "disposable", "transport")
+	args := argsOf(set, "target", "kubeconfig", "context", "k8s-version", "assets-dir", "assets-index", "no-download", "no-build", "plugin", "observe-plugins", "disposable", "transport")
 	if f.name == framework.TargetKubeconfig && !set.Changed("target") && f.cluster.kubeconfig == "" && f.cluster.context == "" {
 		args = append([]string{"--target", f.name}, args...)
 	}

@@ -73,8 +73,8 @@ func (w *watchLoop) check() error {
 		return usagef("--watch cannot be combined with -, because standard input can be read only once")
 	case f.target.name == framework.TargetKind:
 		return usagef("--watch with --target kind would create a cluster for each run; create one, and use its kubeconfig")
-	case f.reportDir != "" && slices.ContainsFunc(w.args, func(arg string) bool { return userfile.Within(absolute(arg), absolute(f.reportDir)) }):
-		return usagef("--report %s is in a folder of scenarios, which is watched; want another folder", f.reportDir)
+	case f.target.report.dir != "" && slices.ContainsFunc(w.args, func(arg string) bool { return userfile.Within(absolute(arg), absolute(f.target.report.dir)) }):
+		return usagef("--report %s is in a folder of scenarios, which is watched; want another folder", f.target.report.dir)
 	case len(w.roots()) == 0:
 		return usagef("--watch: there is nothing to watch; want a FILE or DIR of scenarios, --plugin, --install, or a PROGRAM")
 	}
