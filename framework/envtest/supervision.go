@@ -118,7 +118,7 @@ func (s *supervision) terminate() {
 	groups, _ := os.ReadDir(s.running()) // none runs if there is no folder
 	for _, entry := range groups {
 		if group, err := strconv.Atoi(entry.Name()); err == nil {
-			_ = syscall.Kill(-group, syscall.SIGTERM) // it can have ended
+			_ = processes.Terminate(&os.Process{Pid: group}) // it can have ended
 		}
 	}
 }

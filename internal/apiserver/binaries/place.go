@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +33,9 @@ type job struct {
 }
 
 func newJob(o Options) (*job, error) {
+	if err := checkPlatform(runtime.GOOS); err != nil {
+		return nil, err
+	}
 	j := &job{Options: o, lines: new(sync.Mutex)}
 	if j.env == nil {
 		j.env = os.Environ()
