@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,35 +16,27 @@ import (
 // tagged is a version that the file proxy serves, and no other proxy.
 const tagged = "v0.1.0-test"
 
-// serve writes a module proxy that has the committed files of this repository as version tagged, and returns its URL.
-func serve(t *testing.T) string {
+// proxy writes a module proxy that has the committed files of this repository as version tagged, and returns its URL.
+func proxy(t *testing.T) string {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
 	own := module.Version{Path: "github.com/admissiontest/admissiontest", Version: tagged}
+	root := filepath.Join("..", "..")
 	var archive bytes.Buffer
-	if err := zip.CreateFromVCS(&archive, own, root, "HEAD", ""); err != nil {
-		t.Fatal(err)
-	}
+	created := zip.CreateFromVCS(&archive, own, root, "HEAD", "")
 	requirements, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, own.Path, "@v")
+	if err := errors.Join(created, err, os.MkdirAll(folder, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	proxy := t.TempDir()
-	folder := filepath.Join(proxy, own.Path, "@v")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{
-		"list": []byte(tagged), tagged + ".info": []byte(`{"Version": "` + tagged + `"}`), tagged + ".mod": requirements, tagged + ".zip": archive.Bytes(),
+	for name, content := range map[string]string{
+		"list": tagged, tagged + ".info": `{"Version": "` + tagged + `"}`, tagged + ".mod": string(requirements), tagged + ".zip": archive.String(),
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return "file://" + proxy
+	return "file://" + dir
 }
 
 // The command of a tagged copy can be installed, and used as a tool of another module, and runs.
@@ -66,7 +59,7 @@ func TestInstalled(t *testing.T) {
 		return string(output)
 	}
 	others := strings.Fields(run("go", "env", "GOMODCACHE", "GOPROXY"))
-	t.Setenv("GOPROXY", strings.Join([]string{serve(t), "file://" + filepath.Join(others[0], "cache", "download"), others[1]}, ","))
+	t.Setenv("GOPROXY", strings.Join([]string{proxy(t), "file://" + filepath.Join(others[0], "cache", "download"), others[1]}, ","))
 	t.Setenv("GOMODCACHE", t.TempDir())
 	run("go", "install", command)
 	run("go", "mod", "init", "example.com/project")
