@@ -3,7 +3,6 @@ package docs
 
 import (
 	"embed"
-	"io/fs"
 	"strings"
 )
 
@@ -31,15 +30,6 @@ func Aggregated(namespace, account string) string {
 	return strings.NewReplacer("NAMESPACE", namespace, "ACCOUNT", account).Replace(aggregated)
 }
 
-// Schemas returns the names of the formats that have a JSON Schema, sorted: policytest, report, scenario.
-func Schemas() []string {
-	files, _ := fs.Glob(schemas, "schemas/*.json") // the pattern is right
-	for i, file := range files {
-		files[i] = strings.TrimSuffix(strings.TrimPrefix(file, "schemas/"), ".json")
-	}
-	return files
-}
-
-// Schema returns the indented JSON Schema (draft 2020-12) of a format, one of [Schemas]. The error is an fs.ErrNotExist for
-// any other name.
+// Schema returns the indented JSON Schema (draft 2020-12) of policytest, report or scenario. The error is an
+// fs.ErrNotExist for any other name.
 func Schema(format string) ([]byte, error) { return schemas.ReadFile("schemas/" + format + ".json") }
