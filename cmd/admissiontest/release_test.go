@@ -20,12 +20,14 @@ const tagged = "v0.1.0-test"
 func proxy(t *testing.T) string {
 	t.Helper()
 	own := module.Version{Path: "github.com/admissiontest/admissiontest", Version: tagged}
-	root := filepath.Join("..", "..")
-	var archive bytes.Buffer
-	created := zip.CreateFromVCS(&archive, own, root, "HEAD", "")
-	requirements, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	dir := t.TempDir()
-	folder := filepath.Join(dir, own.Path, "@v")
+	copied, folder := filepath.Join(dir, "copy"), filepath.Join(dir, own.Path, "@v")
+	if output, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--shared", filepath.Join("..", ".."), copied).CombinedOutput(); err != nil {
+		t.Fatalf("copy the repository: %v\n%s", err, output)
+	}
+	var archive bytes.Buffer
+	created := zip.CreateFromDir(&archive, own, copied)
+	requirements, err := os.ReadFile(filepath.Join(copied, "go.mod"))
 	if err := errors.Join(created, err, os.MkdirAll(folder, 0o700)); err != nil {
 		t.Fatal(err)
 	}
