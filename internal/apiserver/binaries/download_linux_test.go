@@ -1,6 +1,7 @@
 package binaries
 
 import (
+	"cmp"
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
@@ -135,48 +136,48 @@ func TestDownloadFailures(t *testing.T) {
 	impatient := func(o *Options) { o.patience = 100 * time.Millisecond }
 	const none = "it has no controller-tools/envtest/kube-apiserver or no etcd: EOF"
 	tests := map[string]struct {
-		site   site
+		site   *site
 		change func(o *Options)
 		says   string
 	}{
-		"wrong digest":    {site: site{hash: strings.Repeat("ab", 64)}, says: "and abababababababab… in the index"},
-		"no digest":       {site: site{index: "releases: {v1.37.2: {envtest-v1.37.2" + platform() + ".tar.gz: {selfLink: a.tar.gz}}}"}, says: "and … in the index"},
-		"cut archive":     {site: site{archive: packed(t, good)[:60]}, says: "EOF"},
-		"not gzip":        {site: site{archive: []byte("this is no archive")}, says: "gzip: invalid header"},
-		"link":            {site: site{archive: packed(t, link, good)}, says: none},
-		"outside":         {site: site{archive: packed(t, outside, good)}, says: none},
-		"absolute":        {site: site{archive: packed(t, absolute, good)}, says: none},
-		"only etcd":       {site: site{archive: packed(t, good)}, says: none},
-		"another folder":  {site: site{archive: packed(t, file{tar.Header{Name: apiserverName, Typeflag: tar.TypeReg}, ""}, good)}, says: none},
-		"does not run":    {site: site{archive: packed(t, entry(apiserverName, "\x7fELF"), good)}, says: "does not run"},
-		"another version": {site: site{archive: packed(t, entry(apiserverName, "#!/bin/sh\necho Kubernetes v1.2.3\n"), good)}, says: "printed 1.2.3"},
-		"connection lost": {site: site{serveArchive: func(w http.ResponseWriter, _ *http.Request) {
+		"wrong digest":    {site: &site{hash: strings.Repeat("ab", 64)}, says: "and abababababababab… in the index"},
+		"no digest":       {site: &site{index: "releases: {v1.37.2: {envtest-v1.37.2" + platform() + ".tar.gz: {selfLink: a.tar.gz}}}"}, says: "and … in the index"},
+		"cut archive":     {site: &site{archive: packed(t, good)[:60]}, says: "EOF"},
+		"not gzip":        {site: &site{archive: []byte("this is no archive")}, says: "gzip: invalid header"},
+		"link":            {site: &site{archive: packed(t, link, good)}, says: none},
+		"outside":         {site: &site{archive: packed(t, outside, good)}, says: none},
+		"absolute":        {site: &site{archive: packed(t, absolute, good)}, says: none},
+		"only etcd":       {site: &site{archive: packed(t, good)}, says: none},
+		"another folder":  {site: &site{archive: packed(t, file{tar.Header{Name: apiserverName, Typeflag: tar.TypeReg}, ""}, good)}, says: none},
+		"does not run":    {site: &site{archive: packed(t, entry(apiserverName, "\x7fELF"), good)}, says: "does not run"},
+		"another version": {site: &site{archive: packed(t, entry(apiserverName, "#!/bin/sh\necho Kubernetes v1.2.3\n"), good)}, says: "printed 1.2.3"},
+		"connection lost": {site: &site{serveArchive: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "99")
 			answer("x")(w, nil)
 		}}, says: "unexpected EOF"},
-		"archive gone":         {site: site{serveArchive: http.NotFound}, says: "the server answered 404 Not Found"},
-		"archive over http":    {site: site{serveArchive: toHTTP}, says: "it redirects to http://127.0.0.1:1/: want https"},
-		"archive stalls":       {site: site{serveArchive: stuck("x")}, change: impatient, says: "nothing arrived for 100ms"},
-		"archive with http":    {site: site{index: "releases: {v1.37.2: {envtest-v1.37.2" + platform() + ".tar.gz: {selfLink: 'http://h/a'}}}"}, says: "not one of https"},
-		"index over http":      {site: site{serveIndex: toHTTP}, says: "it redirects to http://127.0.0.1:1/: want https"},
-		"endless redirects":    {site: site{serveIndex: http.RedirectHandler("/", http.StatusFound).ServeHTTP}, says: "more than 10 redirects"},
-		"index gone":           {site: site{serveIndex: http.NotFound}, says: "the server answered 404 Not Found"},
-		"no answer":            {site: site{serveIndex: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, change: impatient, says: "nothing arrived for 100ms"},
-		"index stalls":         {site: site{serveIndex: stuck("releases:")}, change: impatient, says: "nothing arrived for 100ms"},
-		"HTML":                 {site: site{index: "<!DOCTYPE html>\n<title>Log in: now</title>\n"}, says: "is not an index of envtest releases"},
-		"no YAML":              {site: site{index: "releases: ["}, says: "is not an index of envtest releases"},
-		"other YAML":           {site: site{index: "a: b"}, says: "is not an index of envtest releases"},
-		"empty":                {site: site{index: " "}, says: "is not an index of envtest releases"},
-		"endless index":        {site: site{index: strings.Repeat("#", mostIndex) + "\nreleases: {v1.37.2: {}}"}, says: "is not an index"},
-		"no such version":      {site: site{index: "releases: {v1.37.1: {}}"}, says: "has no Kubernetes 1.37.2 for "},
-		"no such platform":     {site: site{index: "releases: {v1.37.2: {envtest-v1.37.2-plan9-arm.tar.gz: {}}}"}, says: "has no Kubernetes 1.37.2 for "},
+		"archive gone":         {site: &site{serveArchive: http.NotFound}, says: "the server answered 404 Not Found"},
+		"archive over http":    {site: &site{serveArchive: toHTTP}, says: "it redirects to http://127.0.0.1:1/: want https"},
+		"archive stalls":       {site: &site{serveArchive: stuck("x")}, change: impatient, says: "nothing arrived for 100ms"},
+		"archive with http":    {site: &site{index: "releases: {v1.37.2: {envtest-v1.37.2" + platform() + ".tar.gz: {selfLink: 'http://h/a'}}}"}, says: "not one of https"},
+		"index over http":      {site: &site{serveIndex: toHTTP}, says: "it redirects to http://127.0.0.1:1/: want https"},
+		"endless redirects":    {site: &site{serveIndex: http.RedirectHandler("/", http.StatusFound).ServeHTTP}, says: "more than 10 redirects"},
+		"index gone":           {site: &site{serveIndex: http.NotFound}, says: "the server answered 404 Not Found"},
+		"no answer":            {site: &site{serveIndex: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, change: impatient, says: "nothing arrived for 100ms"},
+		"index stalls":         {site: &site{serveIndex: stuck("releases:")}, change: impatient, says: "nothing arrived for 100ms"},
+		"HTML":                 {site: &site{index: "<!DOCTYPE html>\n<title>Log in: now</title>\n"}, says: "is not an index of envtest releases"},
+		"no YAML":              {site: &site{index: "releases: ["}, says: "is not an index of envtest releases"},
+		"other YAML":           {site: &site{index: "a: b"}, says: "is not an index of envtest releases"},
+		"empty":                {site: &site{index: " "}, says: "is not an index of envtest releases"},
+		"endless index":        {site: &site{index: strings.Repeat("#", mostIndex) + "\nreleases: {v1.37.2: {}}"}, says: "is not an index"},
+		"no such version":      {site: &site{index: "releases: {v1.37.1: {}}"}, says: "has no Kubernetes 1.37.2 for "},
+		"no such platform":     {site: &site{index: "releases: {v1.37.2: {envtest-v1.37.2-plan9-arm.tar.gz: {}}}"}, says: "has no Kubernetes 1.37.2 for "},
 		"no server":            {change: func(o *Options) { o.IndexURL = "https://me:secret@127.0.0.1:1/" }, says: "connection refused"},
 		"unknown authority":    {change: func(o *Options) { o.roots = x509.NewCertPool() }, says: "certificate signed by unknown authority"},
-		"a program that fills": {site: site{archive: packed(t, huge)}, says: "has 536870913 bytes; want at most"},
+		"a program that fills": {site: &site{archive: packed(t, huge)}, says: "has 536870913 bytes; want at most"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &test.site
+			s := cmp.Or(test.site, &site{})
 			s.version = DefaultVersion
 			o, p := s.start(t)
 			if test.change != nil {
