@@ -1,8 +1,8 @@
 // Command bench measures the command with the whole catalogue, beside a bare client that sends an API server the same number of
 // namespaces, configurations and writes, and nothing else. `make bench` runs it. It is not part of a release.
 //
-// Times depend on the machine: only the ratios to the bare client of the same run have limits, and those of a busy machine mean
-// little. A limit that is exceeded is printed, and is no error. Scenarios that did not pass are named, and are an error.
+// Times depend on the machine: only the ratios to the bare client of the same run have limits, and the figures of a busy machine
+// mean little. A limit that is exceeded is printed, and is no error. Scenarios that did not pass are named, and are an error.
 package main
 
 import (

@@ -34,7 +34,7 @@ func Find(ctx context.Context, o Options) (Assets, error) {
 }
 
 // Ensure returns the assets that Find finds. If there are none, or only a damaged copy in the
-// cache, it downloads them, and if that fails, or with Options.Plugins, it calls Build. The errors are those of both, or an ErrBadIndex.
+// cache, it downloads them, and if that fails, or with Options.Plugins, it calls Build. It returns the errors of Find and Build, or an ErrBadIndex.
 func Ensure(ctx context.Context, o Options) (Assets, error) {
 	if len(o.Plugins) > 0 {
 		return Build(ctx, o)
