@@ -1,9 +1,9 @@
 package binaries
 
 import (
-	"cmp"
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/rand"
