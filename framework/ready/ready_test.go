@@ -124,7 +124,7 @@ func (b *bench) wantCalled() {
 	}
 }
 
-// wait calls Wait, until a line about its progress has a text, if that is not empty.
+// wait calls Wait, until a line about its progress has a string, if that is not empty.
 func (b *bench) wait(until string, options ready.Options) error {
 	ctx, cancel := context.WithTimeout(b.Context(), 3*time.Minute)
 	defer cancel()
