@@ -12,6 +12,7 @@ import (
 
 	generate "github.com/invopop/jsonschema"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/golden"
@@ -19,7 +20,7 @@ import (
 )
 
 // schemaFile is the JSON Schema that docs/reports.md promises.
-const schemaFile = "report.schema.json"
+const schemaFile = "schemas/report.json"
 
 // The schema in docs describes the Go types. Keys that a later version adds are valid.
 func TestSchemaIsCurrent(t *testing.T) {
@@ -129,4 +130,38 @@ func valid(schema *jsonschema.Schema, document []byte) error {
 		return fmt.Errorf("read JSON: %w", err)
 	}
 	return schema.Validate(value)
+}
+
+// An editor finds the schema that an example names, and the example is valid by it.
+func TestExamplesNameTheirSchema(t *testing.T) {
+	files, err := filepath.Glob("../examples/*/scenarios/*.yaml")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("found %v, %v; want at least 10 files", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, rest, _ := strings.Cut(string(text), "\n")
+		name, ok := strings.CutPrefix(first, "# yaml-language-server: $schema=")
+		if !ok {
+			t.Errorf("%s begins with %q; want a comment for yaml-language-server", file, first)
+			continue
+		}
+		schema, err := jsonschema.NewCompiler().Compile(filepath.Join(filepath.Dir(file), name))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		for _, document := range strings.Split(rest, "\n---\n") {
+			converted, err := yaml.YAMLToJSON([]byte(document))
+			if err == nil {
+				err = valid(schema, converted)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	_ "embed"
 	"net/http"
 	"reflect"
 	"sync"
@@ -9,21 +8,17 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admissiontest/admissiontest/docs"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
 //go:generate go test -run ^TestSchemaIsCurrent$ -update .
 
-// schema is the JSON Schema of a file of Scenarios or PolicyTests. The tests write it from the Go types.
-//
-//go:embed schema.json
-var schema []byte
-
 // Schema returns the indented JSON Schema (draft 2020-12) of a file of Scenarios or PolicyTests. Editors use it for
 // completion; its descriptions come from the Go documentation. Unknown fields are invalid, except in manifests.
 // [Load] refuses everything that the schema refuses, and more. The error is always nil.
-func Schema() ([]byte, error) { return append([]byte(nil), schema...), nil }
+func Schema() ([]byte, error) { return docs.Schema("scenario") }
 
 // The operations of a case of a PolicyTest.
 const (
@@ -91,4 +86,10 @@ func lists() []reflect.Type {
 }
 
 // theFormat returns the compiled schema, which it makes once, because that takes some time.
-var theFormat = sync.OnceValues(func() (*document.Schema, error) { return document.NewSchema(schema) }) //nolint:gochecknoglobals // it does not change
+var theFormat = sync.OnceValues(func() (*document.Schema, error) { //nolint:gochecknoglobals // it does not change
+	schema, err := Schema()
+	if err != nil {
+		return nil, err
+	}
+	return document.NewSchema(schema)
+})

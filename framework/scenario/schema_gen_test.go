@@ -20,9 +20,37 @@ import (
 	"github.com/admissiontest/admissiontest/internal/golden"
 )
 
-// TestSchemaIsCurrent compares schema.json with the Go types and their documentation; with -update it writes it.
+// TestSchemaIsCurrent compares the schemas with the Go types and their documentation; with -update it writes them.
 func TestSchemaIsCurrent(t *testing.T) {
-	golden.Compare(t, "schema.json", generated(t))
+	schema := generated(t)
+	golden.Compare(t, "../../docs/schemas/scenario.json", written(t, schema, "scenario"))
+	schema.Ref, schema.If, schema.Then, schema.Else = schema.Then.Ref, nil, nil, nil
+	prune(t, schema)
+	golden.Compare(t, "../../docs/schemas/policytest.json", written(t, schema, "policytest"))
+}
+
+// written returns the text of the schema of a format.
+func written(t *testing.T, schema *jsonschema.Schema, format string) string {
+	t.Helper()
+	schema.ID = jsonschema.ID("https://admissiontest.dev/schemas/v1alpha1/" + format + ".json")
+	schema.Title = "admissiontest " + format
+	data, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data) + "\n"
+}
+
+// prune removes definitions to which nothing refers, until each has a reference.
+func prune(t *testing.T, schema *jsonschema.Schema) {
+	t.Helper()
+	for before := 0; before != len(schema.Definitions); {
+		before = len(schema.Definitions)
+		text := written(t, schema, "")
+		maps.DeleteFunc(schema.Definitions, func(name string, _ *jsonschema.Schema) bool {
+			return !strings.Contains(text, `"#/$defs/`+name+`"`)
+		})
+	}
 }
 
 // The forms of names.
@@ -51,7 +79,7 @@ func otherActions() []string {
 }
 
 // generated returns the JSON Schema of the Go types, with what they do not say.
-func generated(t *testing.T) string {
+func generated(t *testing.T) *jsonschema.Schema {
 	comments := map[string]string{}
 	for dir, path := range map[string]string{
 		"..":                        "github.com/admissiontest/admissiontest/framework",
@@ -70,14 +98,8 @@ func generated(t *testing.T) string {
 	schema.Then = &jsonschema.Schema{Ref: table.Ref}
 	schema.Else = &jsonschema.Schema{Ref: schema.Ref}
 	schema.Ref = ""
-	schema.ID = "https://admissiontest.dev/schemas/v1alpha1/scenario.json"
-	schema.Title = "admissiontest scenario"
 	refine(refinement{t, schema.Definitions})
-	data, err := json.MarshalIndent(schema, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data) + "\n"
+	return schema
 }
 
 // mapped returns the schema of a type that is not written as its Go type suggests, or nil.
