@@ -7,7 +7,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,7 +75,7 @@ func catalogue(ctx context.Context, command, assets string, bare time.Duration) 
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	began := time.Now()
-	first, ended := firstVerdict(ctx, command, "run", "-v", "--assets-dir", assets, "--report", dir)
+	first, ended := firstVerdict(ctx, command, "run", "--assets-dir", assets, "--report", dir)
 	whole := time.Since(began)
 	var r report.Report
 	text, err := os.ReadFile(filepath.Join(dir, "report.json"))
@@ -103,13 +102,12 @@ func catalogue(ctx context.Context, command, assets string, bare time.Duration) 
 	return ended
 }
 
-// firstVerdict runs a command and returns how long it took to print the first PASS. The error is that of the command.
+// firstVerdict runs a command and returns how long it took until its progress said that scenarios are done. The error is not
+// nil if it never did, or if the command failed.
 func firstVerdict(ctx context.Context, name string, args ...string) (first time.Duration, err error) {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	var said bytes.Buffer
-	command.Stderr = &said
-	out, err := command.StdoutPipe()
+	progress, err := command.StderrPipe()
 	if err != nil {
 		return 0, err
 	}
@@ -117,13 +115,19 @@ func firstVerdict(ctx context.Context, name string, args ...string) (first time.
 	if err := command.Start(); err != nil {
 		return 0, fmt.Errorf("run %s: %w", name, err)
 	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if first == 0 && strings.HasPrefix(strings.TrimSpace(lines.Text()), "PASS") {
+	last := ""
+	for lines := bufio.NewScanner(progress); lines.Scan(); {
+		last = strings.TrimSpace(lines.Text())
+		if first == 0 && strings.Contains(last, " done, ") && !strings.HasPrefix(last, "0 ") {
 			first = time.Since(began)
 		}
 	}
-	if err := command.Wait(); err != nil {
-		return first, fmt.Errorf("run %s %s: %w: %s", name, strings.Join(args, " "), err, said.Bytes())
+	err = command.Wait()
+	if err == nil && first == 0 {
+		err = errors.New("its progress named no scenario that is done")
+	}
+	if err != nil {
+		return first, fmt.Errorf("run %s %s: %w: %s", name, strings.Join(args, " "), err, last)
 	}
 	return first, nil
 }
