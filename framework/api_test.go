@@ -23,8 +23,8 @@ var update = flag.Bool("update", false, "write docs/api.txt")
 func publicPackages() []string {
 	return []string{
 		"fakes", "fakes/effectiveversion",
-		"framework", "framework/envtest", "framework/harness", "framework/harness/builtin", "framework/hook", "framework/kind",
-		"framework/matchers", "framework/reach", "framework/scenario",
+		"framework", "framework/envtest", "framework/harness", "framework/hook", "framework/kind",
+		"framework/matchers", "framework/reach", "framework/ready", "framework/scenario",
 		"scenarios",
 		"suites/conformance", "suites/conformance/ginkgo", "suites/contract", "suites/contract/specs", "suites/policy", "suites/webhook",
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/envtest"
+	"github.com/admissiontest/admissiontest/framework/ready"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
@@ -177,6 +180,44 @@ func TestReplicas(t *testing.T) {
 	for range times {
 		if judged, wrong, err := r.run(t); err != nil || len(wrong) > 0 || judged < mostJudged {
 			t.Errorf("%d judged, wrong: %s: %v", judged, strings.Join(wrong, "\n"), err)
+		}
+	}
+}
+
+// After ready.Wait, no request to one of two API servers gets past a policy, also if the second one learns of it late.
+func TestReplicasReady(t *testing.T) {
+	r := newReplicated(t, lateSecond)
+	unlist := r.list(t)
+	defer unlist("first")
+	defer unlist("second")
+	client, err := kubernetes.NewForConfig(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := client.AdmissionregistrationV1()
+	match := &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{"CREATE"}, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+	}}}}
+	_, err = policies.ValidatingAdmissionPolicies().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "none"},
+		Spec:       admissionregistrationv1.ValidatingAdmissionPolicySpec{MatchConstraints: match, Validations: []admissionregistrationv1.Validation{{Expression: "false"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "none"},
+		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "none", ValidationActions: []admissionregistrationv1.ValidationAction{"Deny"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ready.Wait(t.Context(), r.config, ready.Options{Policies: []string{"none"}}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 20 {
+		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("a%d", n)}}, metav1.CreateOptions{}); err == nil {
+			t.Fatalf("request %d after Wait was accepted", n)
 		}
 	}
 }

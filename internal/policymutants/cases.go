@@ -117,7 +117,7 @@ func (r *mutantRun) requests(known map[string]*request) []*request {
 			}
 		}
 	}
-	v := newVarier(variables, []string{cmp.Or(r.part, r.expression), r.new}, expressions)
+	v := vary.NewVarier(variables, []string{cmp.Or(r.part, r.expression), r.new}, expressions)
 	var bases []*request
 	for i, s := range r.test.scenarios {
 		for _, c := range s.Cases {
@@ -126,10 +126,10 @@ func (r *mutantRun) requests(known map[string]*request) []*request {
 			}
 		}
 	}
-	changes := make([][]variation, len(bases))
+	changes := make([][]vary.Variation, len(bases))
 	most := 0
 	for i, base := range bases {
-		changes[i] = v.variations(base.object)
+		changes[i] = v.Variations(base.object)
 		most = max(most, len(changes[i]))
 	}
 	var tried []*request
@@ -173,8 +173,8 @@ func baseOf(s scenario.Scenario, index int, c scenario.Case) *request {
 }
 
 // with returns a copy of the request with one change.
-func (r *request) with(change variation, known map[string]*request) *request {
-	one := &request{scenario: r.scenario, of: r.of, name: r.name + " " + change.what, object: change.object, old: r.old, mutants: map[*mutantRun]*answer{}}
+func (r *request) with(change vary.Variation, known map[string]*request) *request {
+	one := &request{scenario: r.scenario, of: r.of, name: r.name + " " + change.What, object: change.Object, old: r.old, mutants: map[*mutantRun]*answer{}}
 	key, err := json.Marshal([]any{one.scenario, one.old, one.of.When[len(one.of.When)-1].As, one.object})
 	if err != nil {
 		return one // it cannot be sent, and has no answer

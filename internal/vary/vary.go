@@ -9,6 +9,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -18,6 +19,24 @@ import (
 // IsIdentity reports whether a path is one of those that say which object it is, or below one. They are not varied.
 func IsIdentity(path cel.Path) bool {
 	return path.In([]cel.Path{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "generateName"}})
+}
+
+// Selected returns labels that a selector matches, as far as it asks for some.
+func Selected(selector *metav1.LabelSelector) map[string]string {
+	labels := map[string]string{}
+	if selector == nil {
+		return labels
+	}
+	maps.Copy(labels, selector.MatchLabels)
+	for _, each := range selector.MatchExpressions {
+		switch {
+		case each.Operator == metav1.LabelSelectorOpIn && len(each.Values) > 0:
+			labels[each.Key] = each.Values[0]
+		case each.Operator == metav1.LabelSelectorOpExists:
+			labels[each.Key] = Example
+		}
+	}
+	return labels
 }
 
 // Paths returns the paths of all values of an object, parents before what they have.

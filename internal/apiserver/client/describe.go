@@ -236,6 +236,12 @@ func (c *Client) CalledPlugins(ctx context.Context) ([]string, error) {
 // Samples reads the samples of one metric. The error is a framework.ErrNotServed if the API server has no
 // metrics.
 func (c *Client) Samples(ctx context.Context, metric string) ([]framework.Sample, error) {
+	all, err := c.Metrics(ctx, metric)
+	return all[metric], err
+}
+
+// Metrics is Samples for several metrics, by name, which are read at once.
+func (c *Client) Metrics(ctx context.Context, names ...string) (map[string][]framework.Sample, error) {
 	text, err := c.rest.Get().AbsPath(metricsPath).SetHeader("Accept", "text/plain").Do(ctx).Raw()
 	switch {
 	case apierrors.IsNotFound(err):
@@ -243,7 +249,13 @@ func (c *Client) Samples(ctx context.Context, metric string) ([]framework.Sample
 	case err != nil:
 		return nil, fmt.Errorf("read the metrics of the API server: %w", withNoResponse(err))
 	}
-	return parseSamples(text, metric)
+	all := map[string][]framework.Sample{}
+	for _, name := range names {
+		if all[name], err = parseSamples(text, name); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // parseSamples gives the parser only the lines of one metric: an API server has some

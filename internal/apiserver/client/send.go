@@ -166,16 +166,8 @@ const freshConnections = 20
 // there is only one API server, or the EndpointSlices cannot be read, the message is empty, and SendToAll is Send. Call it before
 // other methods.
 func (c *Client) FindReplicas(ctx context.Context) (message string) {
-	reader, err := discoveryclient.NewForConfigAndClient(c.config, c.http)
-	if err != nil {
-		return ""
-	}
-	list, err := reader.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kubernetes"})
-	if err != nil {
-		return ""
-	}
-	count := readyEndpoints(list.Items)
-	if count < 2 {
+	count, err := c.Replicas(ctx)
+	if err != nil || count < 2 {
 		return ""
 	}
 	if c.fresh, err = c.onNewConnections(); err != nil {
@@ -183,6 +175,19 @@ func (c *Client) FindReplicas(ctx context.Context) (message string) {
 	}
 	return fmt.Sprintf("the cluster has %d API servers: what is installed counts as effective when %d requests in a row on new connections to %s find it effective",
 		count, freshConnections, c.Host())
+}
+
+// Replicas returns how many API servers are ready, as the EndpointSlices of the Service kubernetes say.
+func (c *Client) Replicas(ctx context.Context) (int, error) {
+	reader, err := discoveryclient.NewForConfigAndClient(c.config, c.http)
+	if err != nil {
+		return 0, err
+	}
+	list, err := reader.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kubernetes"})
+	if err != nil {
+		return 0, withNoResponse(err)
+	}
+	return readyEndpoints(list.Items), nil
 }
 
 // onNewConnections returns a client that sends each request on a connection of its own.

@@ -172,13 +172,6 @@ func (c *Case) composer() Composer {
 	return Composer{Namespace: c.ID, Namespaced: c.target.Namespaced}
 }
 
-// Namespaced reports whether a manifest is of a kind that lives in namespaces. If that is not known,
-// it is false.
-func (c *Case) Namespaced(manifest map[string]any) bool {
-	namespaced, err := c.namespaced(kindOf(manifest))
-	return err == nil && namespaced
-}
-
 // namespaced reports whether objects of a kind live in namespaces, before anything is installed: a
 // CustomResourceDefinition that the scenario is given says it, or else the API server.
 func (c *Case) namespaced(kind schema.GroupVersionKind) (bool, error) {

@@ -16,7 +16,6 @@ import (
 	"github.com/goccy/go-yaml"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -212,12 +211,12 @@ func (s *draftServer) prepare(ctx context.Context) error {
 			s.lacks(one, "%s", line)
 		}
 		if one.selected() != "" && len(requests) > 0 {
-			if err := s.namespace(ctx, s.space(i), labelsOf(one.matches.NamespaceSelector)); err != nil {
+			if err := s.namespace(ctx, s.space(i), vary.Selected(one.matches.NamespaceSelector)); err != nil {
 				return err
 			}
 		}
 		for _, r := range requests {
-			key := fmt.Sprint(r.Operation, r.Kind, labelsOf(one.matches.NamespaceSelector), labelsOf(one.matches.ObjectSelector))
+			key := fmt.Sprint(r.Operation, r.Kind, vary.Selected(one.matches.NamespaceSelector), vary.Selected(one.matches.ObjectSelector))
 			if one.phase == "" && known[key] {
 				continue // another policy has the same
 			}
@@ -243,27 +242,9 @@ func (d *draft) lacks(s *draftSubject, format string, args ...any) {
 	d.missing = append(d.missing, s.name+": "+fmt.Sprintf(format, args...))
 }
 
-// labelsOf returns labels that a selector asks for.
-func labelsOf(selector *metav1.LabelSelector) map[string]string {
-	labels := map[string]string{}
-	if selector == nil {
-		return labels
-	}
-	maps.Copy(labels, selector.MatchLabels)
-	for _, each := range selector.MatchExpressions {
-		switch {
-		case each.Operator == metav1.LabelSelectorOpIn && len(each.Values) > 0:
-			labels[each.Key] = each.Values[0]
-		case each.Operator == metav1.LabelSelectorOpExists:
-			labels[each.Key] = vary.Example
-		}
-	}
-	return labels
-}
-
 // selected is the namespace in which the written requests of a policy or webhook with a namespaceSelector are.
 func (s *draftSubject) selected() string {
-	if len(labelsOf(s.matches.NamespaceSelector)) == 0 {
+	if len(vary.Selected(s.matches.NamespaceSelector)) == 0 {
 		return ""
 	}
 	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(s.name), "-"), "-")
@@ -282,7 +263,7 @@ func (s *draftServer) add(ctx context.Context, index int, of vary.Request) error
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		maps.Copy(labels, labelsOf(one.matches.ObjectSelector))
+		maps.Copy(labels, vary.Selected(one.matches.ObjectSelector))
 		u.SetLabels(labels)
 		if len(labels) == 0 {
 			u.SetLabels(nil)
@@ -517,7 +498,7 @@ func (d *draft) policyTest() yaml.MapSlice {
 			}
 			if r.Namespaced && one.selected() != "" {
 				namespace = one.selected()
-				namespaces[namespace] = labelsOf(one.matches.NamespaceSelector)
+				namespaces[namespace] = vary.Selected(one.matches.NamespaceSelector)
 			}
 			cases = append(cases, append(fieldsOf("name", r.name, "operation", operation, "namespace", namespace, "old", old, "object", r.object), r.expected...))
 		}
@@ -551,7 +532,7 @@ func (s *draftSubject) spec(r *draftRequest, files []string) yaml.MapSlice {
 	}
 	var namespaces, given []any
 	if r.Namespaced && s.selected() != "" {
-		namespaces = []any{fieldsOf("name", s.selected(), "labels", labelsOf(s.matches.NamespaceSelector))}
+		namespaces = []any{fieldsOf("name", s.selected(), "labels", vary.Selected(s.matches.NamespaceSelector))}
 	}
 	step := fieldsOf("create", located(r.object).Object)
 	if r.before != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "run", "list", "explain", "assets", "assets list", "assets path", "assets build", "cleanup", "contract", "image", "rbac", "report", "report html", "report diff", "report merge", "review", "schema", "serve", "version"} {
+	for _, command := range []string{"", "run", "list", "explain", "assets", "assets list", "assets path", "assets build", "cleanup", "contract", "image", "rbac", "report", "report html", "report diff", "report merge", "review", "schema", "serve", "version", "wait"} {
 		args := strings.Fields(command)
 		name := strings.Join(append([]string{"help"}, args...), "-")
 		t.Run(name, func(t *testing.T) {

@@ -50,9 +50,6 @@ func (p *Plan) Misuse() []string {
 	return slices.Clone(p.misuse)
 }
 
-// Buildable reports whether a plugin of the Subject of a Plan can be built.
-func Buildable(p *Plan) bool { return p.examine() == nil }
-
 // Check checks one of the selected rules and applies its waiver. If the rule is not selected, the
 // verdict is Errored.
 func (p *Plan) Check(wanted rule.Rule) rule.Outcome {

@@ -1,4 +1,4 @@
-package policymutants
+package vary
 
 import (
 	"fmt"
@@ -9,27 +9,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
-	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
-// variation is an object with one change.
-type variation struct {
-	what   string
-	object map[string]any
+// Variation is an object with one change.
+type Variation struct {
+	// What describes the change.
+	What   string
+	Object map[string]any
 }
 
-// varier changes what expressions read of objects.
-type varier struct {
+// Varier changes what expressions read of objects.
+type Varier struct {
 	// reads are the paths that are read, and values the constants, with others that are near: those that a mutant changes first.
 	reads  []cel.Path
 	values []any
-	all    []variation
+	all    []Variation
 }
 
-// newVarier returns a varier for expressions of a policy, whose variables it has by name. Changed are expressions of which a mutant
+// NewVarier returns a Varier for expressions of a policy, whose variables it has by name. Changed are expressions of which a mutant
 // changes the constants.
-func newVarier(variables map[string]string, changed, expressions []string) varier {
-	var v varier
+func NewVarier(variables map[string]string, changed, expressions []string) Varier {
+	var v Varier
 	names := map[any]bool{}
 	for _, read := range cel.NewReader(variables, expressions, "object", "oldObject").Reads {
 		for _, path := range read.Paths {
@@ -54,8 +54,8 @@ func newVarier(variables map[string]string, changed, expressions []string) varie
 	return v
 }
 
-// variations returns copies of an object with one change each.
-func (v varier) variations(object map[string]any) []variation {
+// Variations returns copies of an object with one change each.
+func (v Varier) Variations(object map[string]any) []Variation {
 	for _, path := range v.reads {
 		v.visit(object, nil, path, "")
 	}
@@ -63,7 +63,7 @@ func (v varier) variations(object map[string]any) []variation {
 }
 
 // add adds a change, unless it is not possible. In names the list that has one more element, which is what is changed.
-func (v *varier) add(what, in string, path cel.Path, value any, object map[string]any) {
+func (v *Varier) add(what, in string, path cel.Path, value any, object map[string]any) {
 	if object == nil {
 		return
 	}
@@ -73,17 +73,17 @@ func (v *varier) add(what, in string, path cel.Path, value any, object map[strin
 	default:
 		what = fmt.Sprintf("%s %s", what, path)
 	}
-	v.all = append(v.all, variation{in + what, object})
+	v.all = append(v.all, Variation{in + what, object})
 }
 
 // put adds the change of a value at a path.
-func (v *varier) put(object map[string]any, path cel.Path, value any, in string) {
-	v.add("with", in, path, value, vary.With(object, path, func(any) (any, bool) { return value, true }))
+func (v *Varier) put(object map[string]any, path cel.Path, value any, in string) {
+	v.add("with", in, path, value, With(object, path, func(any) (any, bool) { return value, true }))
 }
 
 // visit changes what is read at the rest of a path, in the value at the first part of it.
-func (v *varier) visit(object map[string]any, at, rest cel.Path, in string) {
-	value, has := vary.At(object, at)
+func (v *Varier) visit(object map[string]any, at, rest cel.Path, in string) {
+	value, has := At(object, at)
 	if !has {
 		v.absent(object, at, rest, in)
 		return
@@ -114,8 +114,8 @@ func (v *varier) visit(object map[string]any, at, rest cel.Path, in string) {
 }
 
 // change changes a value that is there.
-func (v *varier) change(object map[string]any, at cel.Path, value any, in string) {
-	if len(at) == 0 || vary.IsIdentity(at) {
+func (v *Varier) change(object map[string]any, at cel.Path, value any, in string) {
+	if len(at) == 0 || IsIdentity(at) {
 		return
 	}
 	switch value := value.(type) {
@@ -128,21 +128,21 @@ func (v *varier) change(object map[string]any, at cel.Path, value any, in string
 	case bool:
 		v.put(object, at, !value, in)
 	case []any:
-		v.add("with an empty", in, at, nil, vary.With(object, at, vary.Empty))
+		v.add("with an empty", in, at, nil, With(object, at, Empty))
 	}
-	v.add("without", in, at, nil, vary.With(object, at, vary.Remove))
+	v.add("without", in, at, nil, With(object, at, Remove))
 }
 
 // absent puts a value where there is none: a constant, or one of each type, because the type of the field is not known. A list gets an
 // element of another list beside it: initContainers like containers.
-func (v *varier) absent(object map[string]any, at, rest cel.Path, in string) {
+func (v *Varier) absent(object map[string]any, at, rest cel.Path, in string) {
 	if slices.ContainsFunc(v.reads, func(p cel.Path) bool { return len(rest) == 0 && len(p) > len(at) && at.Matches(p) }) {
 		return // what it has is read too
 	}
 	step := slices.IndexFunc(rest, func(step any) bool { _, isName := step.(string); return !isName })
 	whole := slices.Concat(at, rest)
 	if step >= 0 {
-		beside, _ := vary.At(object, at[:len(at)-1])
+		beside, _ := At(object, at[:len(at)-1])
 		fields, _ := beside.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			if list, _ := fields[name].([]any); step == 0 && in == "" && len(list) > 0 {
@@ -152,7 +152,7 @@ func (v *varier) absent(object map[string]any, at, rest cel.Path, in string) {
 		return
 	}
 	for n := len(at); n < len(whole); n++ {
-		if object = vary.With(object, whole[:n], func(any) (any, bool) { return map[string]any{}, true }); object == nil {
+		if object = With(object, whole[:n], func(any) (any, bool) { return map[string]any{}, true }); object == nil {
 			return
 		}
 	}
@@ -162,7 +162,7 @@ func (v *varier) absent(object map[string]any, at, rest cel.Path, in string) {
 }
 
 // keys adds the constants as keys to a map of texts.
-func (v *varier) keys(object map[string]any, at cel.Path, value map[string]any, in string) {
+func (v *Varier) keys(object map[string]any, at cel.Path, value map[string]any, in string) {
 	if len(value) == 0 {
 		return
 	}
@@ -180,7 +180,7 @@ func (v *varier) keys(object map[string]any, at cel.Path, value map[string]any, 
 
 // another adds one more element to a list: a constant, or a copy of an element under another name, with and without a change of what is
 // read of it at the rest of a path.
-func (v *varier) another(object map[string]any, at cel.Path, list []any, first any, rest cel.Path) {
+func (v *Varier) another(object map[string]any, at cel.Path, list []any, first any, rest cel.Path) {
 	fields, isObject := first.(map[string]any)
 	if !isObject {
 		for _, value := range v.values {
@@ -195,7 +195,7 @@ func (v *varier) another(object map[string]any, at cel.Path, list []any, first a
 		item["name"] = name + "-2"
 	}
 	in := fmt.Sprintf("with one more of %s ", at)
-	if more := vary.With(object, at, func(any) (any, bool) { return append(slices.Clone(list), any(item)), true }); more != nil {
+	if more := With(object, at, func(any) (any, bool) { return append(slices.Clone(list), any(item)), true }); more != nil {
 		v.add("as", in, at.Then(0), nil, more)
 		v.visit(more, at.Then(len(list)), rest, in)
 	}
