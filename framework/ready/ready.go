@@ -120,7 +120,7 @@ func (w *waiter) round(ctx context.Context) (bool, error) {
 			break // the reasons are about this API server
 		}
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && w.subjects != nil { // otherwise the API server has not answered at all
 		return false, nil
 	}
 	if w.lost = nil; errors.Is(err, framework.ErrNoResponse) {
