@@ -51,10 +51,11 @@ MODFILES    := $(patsubst %,hack/minors/%.mod,$(MINORS) $(NEXT))
 LIBS        := github.com/onsi/ginkgo/v2@v2.34.0 github.com/onsi/gomega@v1.44.0 golang.org/x/mod@v0.42.0 \
                golang.org/x/net@v0.59.0 golang.org/x/sync@v0.24.0 golang.org/x/term@v0.47.0
 # Everything but tests with the race detector is compiled without cgo and with -trimpath, as kube-apiserver is:
-# so Go compiles the libraries of Kubernetes once for the command, the server, the tests and the linters.
+# so Go compiles the libraries of Kubernetes once for the command, the server, the tests and the nested modules of the same versions.
 export CGO_ENABLED := 0
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 # $(call go-on,MINOR) is the go command with the module file of that minor.
-go-on        = GOFLAGS="$$($(GO) env GOFLAGS) -trimpath -modfile=$(CURDIR)/hack/minors/$(1).mod" $(GO)
+go-on        = GOFLAGS="$(GOFLAGS) -modfile=$(CURDIR)/hack/minors/$(1).mod" $(GO)
 VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
 
 .DEFAULT_GOAL := help
@@ -200,7 +201,7 @@ lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities in the code that a released command calls (needs access to vuln.go.dev).
 	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOVULNCHECK)
-	GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/hack/minors/release.mod" bin/tools/govulncheck ./...
+	GOFLAGS="$(GOFLAGS) -modfile=$(CURDIR)/hack/minors/release.mod" bin/tools/govulncheck ./...
 
 .PHONY: release
 release: ## Build a release of the checked-out tag in dist/, and draft it on GitHub; with ARGS=--snapshot, only build.
