@@ -44,21 +44,23 @@ func modules(ctx context.Context) (map[string]module, error) {
 	return found, nil
 }
 
-// raised returns the libraries of Kubernetes, and controller-runtime, that are at another version in a build
-// than a project requires: then admissiontest, which the build has too, raised them.
-func raised(project *modfile.File, found map[string]module) []string {
-	var raised []string
+// raised returns the modules that are at another version in a build than a project requires: admissiontest, which the
+// build has too, raised them. Kubernetes are the libraries of Kubernetes and controller-runtime.
+func raised(project *modfile.File, found map[string]module) (kubernetes, others []string) {
 	for _, require := range project.Require {
 		path := require.Mod.Path
-		if !strings.HasPrefix(path, "k8s.io/") && path != "sigs.k8s.io/controller-runtime" {
+		got := found[path].Version
+		if got == "" || got == require.Mod.Version { // a module from which nothing is imported is not in the build
 			continue
 		}
-		// A module from which nothing is imported is not in the build.
-		if got := found[path].Version; got != "" && got != require.Mod.Version {
-			raised = append(raised, fmt.Sprintf("%s requires %s %s, and with admissiontest it gets %s", project.Module.Mod.Path, path, require.Mod.Version, got))
+		line := fmt.Sprintf("%s requires %s %s, and with admissiontest it gets %s", project.Module.Mod.Path, path, require.Mod.Version, got)
+		if strings.HasPrefix(path, "k8s.io/") || path == "sigs.k8s.io/controller-runtime" {
+			kubernetes = append(kubernetes, line)
+		} else {
+			others = append(others, line)
 		}
 	}
-	return raised
+	return kubernetes, others
 }
 
 // Files returns files of a project, as they are in its module.
@@ -76,7 +78,7 @@ func Files(t *testing.T, project string, paths ...string) []webhook.Manifest {
 }
 
 // Versions checks that admissiontest, which is in the build of the working directory too, raises no version of a library of
-// Kubernetes, or of controller-runtime, above that which a project requires.
+// Kubernetes, or of controller-runtime, above that which a project requires. It logs which others admissiontest raises.
 func Versions(t *testing.T, project string) {
 	t.Helper()
 	found, err := modules(t.Context())
@@ -91,9 +93,11 @@ func Versions(t *testing.T, project string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raised := raised(file, found); len(raised) > 0 {
-		t.Error(raised)
+	kubernetes, others := raised(file, found)
+	if len(kubernetes) > 0 {
+		t.Error(kubernetes)
 	}
+	t.Logf("raised, of %d modules: %d\n%s", len(file.Require), len(kubernetes)+len(others), strings.Join(others, "\n"))
 }
 
 // Scenarios runs the folder scenarios on a real API server that calls a project's webhooks. Install are paths
