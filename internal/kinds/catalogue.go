@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -236,6 +237,8 @@ func (c *Catalogue) where(has func(*Resource) bool) []*Resource {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b *Resource) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(found, func(a, b *Resource) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Resource, b.Resource))
+	})
 	return found
 }

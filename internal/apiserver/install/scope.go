@@ -246,8 +246,11 @@ func (i *Installer) Params(scope *Scope) []Param {
 	found := map[Param]bool{}
 	for _, policy := range policies {
 		kind := paramKind(policy.manifest)
+		if kind.Empty() {
+			continue
+		}
 		res, err := i.Client.Resources.Of(kind)
-		if kind.Empty() || err != nil || !res.Deletable {
+		if err != nil || !res.Deletable {
 			continue
 		}
 		in := namespaces
