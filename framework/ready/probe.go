@@ -52,7 +52,7 @@ func (w *waiter) deriveFor(ctx context.Context, s *subject) (missing string, err
 	for _, object := range all[:min(len(all), mostProbes)] {
 		request, err := w.creation(object, namespace)
 		if err != nil {
-			return err.Error(), nil
+			return err.Error(), nil //nolint:nilerr // the reason says it
 		}
 		s.probes = append(s.probes, request)
 	}
@@ -100,7 +100,7 @@ func (w *waiter) namespace(ctx context.Context, s *subject) (name, missing strin
 		}
 		each, err := metav1.LabelSelectorAsSelector(selector)
 		if err != nil {
-			return "", err.Error(), nil
+			return "", err.Error(), nil //nolint:nilerr // the reason says it
 		}
 		requirements, _ := each.Requirements()
 		matches = matches.Add(requirements...)

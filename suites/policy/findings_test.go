@@ -17,6 +17,7 @@ type finding struct {
 	Name, Expression string
 	Message          *string
 	Rules, Good, Bad []any
+	Policies, Given  []any
 	Want             map[string]string
 }
 
@@ -48,6 +49,9 @@ func TestFindings(t *testing.T) {
 					"policyName": "rule", "validationActions": []string{"Deny"},
 				}},
 			)}
+			if s.Given = manifests(t, each.Given...); len(each.Policies) > 0 {
+				s.Policies = manifests(t, each.Policies...)
+			}
 			for _, bad := range each.Bad {
 				s.Bad = append(s.Bad, policy.Bad{Object: manifests(t, bad), Denied: "it is bad"})
 			}

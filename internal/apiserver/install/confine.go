@@ -84,8 +84,7 @@ const rbacGroup = "rbac.authorization.k8s.io"
 type grantee struct{ user, namespace string }
 
 // Grant gives the user of each request the right to send it, by a role in the namespace of the request, or
-// by a ClusterRole for a kind that does not live in namespaces. The role allows everything with objects
-// of the kind. A kind that the API server does not serve is left out. A second call for the scope replaces the roles of the first.
+// by a ClusterRole for a kind that does not live in namespaces. A kind that the API server does not serve is left out. A second call for the scope replaces the roles of the first.
 func (i *Installer) Grant(ctx context.Context, scope *Scope, requests []framework.Request) error {
 	var order []grantee
 	rules := map[grantee][]any{}
@@ -134,29 +133,37 @@ func NeedsGrant(request framework.Request) bool {
 	return request.User != nil && !slices.Contains(request.User.Groups, superusers)
 }
 
-// RulesFor returns the rules of a role for a request, with the rights that the API server requires besides
-// that to the request itself: a rule for "*" includes escalate, but not bind for the role of a binding, not
-// the signer of a certificate, and not the parameters of a policy.
+// RulesFor returns the rules of a role for a request: its verb, so that an expression that asks the authorizer for another one gets
+// the answer no; and the rights that the API server requires besides: for what an update creates, the rules of a role, the role of a
+// binding, the signer of a certificate, the parameters of a policy.
 func RulesFor(resources *client.Resources, res client.Resource, request framework.Request) []map[string]any {
-	rule := func(group, verb string, resources ...any) map[string]any {
-		return map[string]any{"apiGroups": []any{group}, "resources": resources, "verbs": []any{verb}}
+	rule := func(group string, resource string, verbs ...any) map[string]any {
+		return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": verbs}
 	}
-	rules := []map[string]any{rule(res.Group, "*", res.Resource)}
-	if request.Subresource != "" {
-		rules[0] = rule(res.Group, "*", res.Resource, res.Resource+"/"+request.Subresource)
+	verbs := []any{string(request.Verb)}
+	switch request.Verb {
+	case framework.VerbUpdate:
+		verbs = append(verbs, "create")
+	case framework.VerbApply:
+		verbs = []any{"patch", "create"}
+	case framework.VerbConnect:
+		verbs = []any{"create", "get", "update", "patch", "delete"} // by the HTTP method
 	}
+	rules := []map[string]any{rule(res.Group, strings.TrimSuffix(res.Resource+"/"+request.Subresource, "/"), verbs...)}
 	switch res.GroupResource() {
+	case schema.GroupResource{Group: rbacGroup, Resource: "roles"}, schema.GroupResource{Group: rbacGroup, Resource: "clusterroles"}:
+		rules = append(rules, rule(rbacGroup, res.Resource, "escalate"))
 	case schema.GroupResource{Group: rbacGroup, Resource: "rolebindings"}, schema.GroupResource{Group: rbacGroup, Resource: "clusterrolebindings"}:
-		rules = append(rules, rule(rbacGroup, "bind", "roles", "clusterroles"))
+		rules = append(rules, rule(rbacGroup, "roles", "bind"), rule(rbacGroup, "clusterroles", "bind"))
 	case schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}:
-		rules = append(rules, rule("certificates.k8s.io", "approve", "signers"), rule("certificates.k8s.io", "sign", "signers"))
+		rules = append(rules, rule("certificates.k8s.io", "signers", "approve", "sign"))
 	case schema.GroupResource{Group: AdmissionGroup, Resource: "validatingadmissionpolicies"}, schema.GroupResource{Group: AdmissionGroup, Resource: "mutatingadmissionpolicies"}:
 		policy, _ := request.Object.(runtime.Unstructured)
 		if policy == nil {
 			break
 		}
 		if param, err := resources.Of(paramKind(policy.UnstructuredContent())); err == nil {
-			rules = append(rules, rule(param.Group, "get", param.Resource))
+			rules = append(rules, rule(param.Group, param.Resource, "get"))
 		}
 	}
 	return rules

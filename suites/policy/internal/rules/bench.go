@@ -279,6 +279,9 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.mutatedAgain(ctx); err != nil {
 		return err
 	}
+	if err := b.unsent(b.forced(ctx), Foreign); err != nil {
+		return err
+	}
 	if err := b.real(ctx); err != nil {
 		return err
 	}

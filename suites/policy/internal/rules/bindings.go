@@ -31,6 +31,8 @@ func bindings() []Definition {
 			for i, p := range t.List() {
 				if !slices.Contains(bound, names[i]) {
 					t.Errorf("%s %q has no binding", p.GetKind(), p.GetName())
+				} else if p.Mutating() && !t.changes(p) {
+					t.Unobserved("%s %q: it changes no request that was made from the samples", p.GetKind(), p.GetName())
 				} else if !p.Mutating() && !slices.ContainsFunc(t.Cases, func(c *Case) bool { return c.Evaluated(p.GetName()) }) {
 					t.Unobserved("%s %q: no request that was made from the samples is evaluated by it", p.GetKind(), p.GetName())
 				}

@@ -16,9 +16,9 @@ func life() []Definition {
 		ID: "PO-LIFE-2", Name: "controllers-can-finish", Level: framework.Must,
 		Title:  "An object in deletion can lose its finalizers, good or bad.",
 		Why:    "Otherwise it, its owner and its namespace are never deleted.",
-		Fix:    "A matchCondition: !has(object.metadata.deletionTimestamp)",
+		Fix:    "A matchCondition: !has(object.metadata.deletionTimestamp). Params are looked up before it: those in the namespace of the object are gone first, so parameterNotFoundAction: Allow, or params elsewhere.",
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/129883", "https://github.com/kyverno/kyverno/issues/2508"},
-		Check:  func(t *T) { t.allowed(Finalizers) },
+		Check:  func(t *T) { t.allowed(Finalizers, Ending) },
 	}, {
 		ID: "PO-LIFE-3", Name: "namespaces-can-be-deleted", Level: framework.Must,
 		Title:  "The namespace controller and the garbage collector can delete what the policy matches.",
@@ -30,8 +30,8 @@ func life() []Definition {
 			for _, c := range t.each(Deletions) {
 				t.evaluated(c) // a controller can be exempt
 			}
-			for _, c := range t.each(Controller) {
-				if c.Denied() && len(c.Errors()) == 0 {
+			for _, c := range t.each(Controller, Ending) {
+				if c.Request.Verb == framework.VerbDelete && c.Denied() && len(c.Errors()) == 0 {
 					t.Errorf("%s: refused: %s", c.What, c.Refusal())
 				}
 			}

@@ -14,7 +14,7 @@ func mutations() []Definition {
 		Fix:    "A matchCondition that is false if the change is there already.",
 		Source: []string{"https://kep.k8s.io/3962"},
 		Check: func(t *T) {
-			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			t.mutates()
 			for _, c := range t.each(Reapplied) {
 				t.Reached()
 				if refusal := c.Refusal(); refusal != "" && !c.Denied() {
@@ -36,7 +36,7 @@ func mutations() []Definition {
 		Fix:    "operations: [CREATE]",
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/4121", "https://github.com/kserve/kserve/issues/3159"},
 		Check: func(t *T) {
-			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			t.mutates()
 			for _, c := range t.each(Unrelated, Finalizers) {
 				if c.Good < 0 {
 					continue
@@ -60,6 +60,7 @@ func orders() []Definition {
 		Source: []string{"https://github.com/kyverno/policies/issues/1242", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go"},
 		Check: func(t *T) {
 			t.must(len(t.mutators()) > 1, "there are no two MutatingAdmissionPolicies with a binding")
+			t.mutates()
 			for _, c := range t.each(Orders) {
 				if c.Refusal() != "" && c.Control.Refusal() != "" {
 					continue
@@ -86,7 +87,7 @@ func patches() []Definition {
 		Fix:    "A matchCondition for what the patch needs.",
 		Source: []string{"https://github.com/kyverno/kyverno/issues/9152", "https://kep.k8s.io/3962"},
 		Check: func(t *T) {
-			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			t.mutates()
 			for _, c := range t.each(mutated()...) {
 				t.Reached()
 				if refusal := c.Refusal(); refusal != "" && !c.Denied() && c.After.Status.Code < 500 {
@@ -101,7 +102,7 @@ func patches() []Definition {
 		Fix:    "Patch the key and not the map: ApplyConfiguration, or a JSONPatch of one entry.",
 		Source: []string{"https://github.com/kube-rs/kube/issues/943", "https://github.com/kyverno/kyverno/issues/10026"},
 		Check: func(t *T) {
-			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			t.mutates()
 			for _, c := range t.each(mutated()...) {
 				if c.Refusal() != "" {
 					continue
@@ -119,12 +120,15 @@ func patches() []Definition {
 		Fix:    "ApplyConfiguration; or add the parent first, in the same mutation (an empty map is gone before the next one), and use jsonpatch.escapeKey.",
 		Source: []string{"https://github.com/kyverno/kyverno/issues/1340", "https://github.com/kubernetes/kubernetes/issues/134167"},
 		Check: func(t *T) {
-			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			t.mutates()
 			for _, c := range t.each(mutated()...) {
 				t.Reached()
 				refusal := c.Refusal()
 				if c.After.Status.Code >= 500 || c.Denied() && !validatingDenies.MatchString(refusal) && len(c.Errors()) == 0 {
 					t.Errorf("%s: %d: %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
+				}
+				if ignored := c.Forced.Status.Message; refusal == "" && !c.Forced.Allowed() && deniedBy.MatchString(ignored) && !validatingDenies.MatchString(ignored) && len(c.Errors()) == 0 {
+					t.Errorf("%s: an error is ignored, and nothing is changed: %s", c.What, ignored)
 				}
 			}
 		},

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"errors"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ type Case struct {
 	Templates []cel.Path
 	// Before and After are the responses without and with the policies.
 	Before, After framework.Result
+	// Forced is the response with policies whose mutations have failurePolicy Fail instead of Ignore. It is zero if there are none.
+	Forced framework.Result
 }
 
 // need returns why what it is about is not so, or "".
@@ -107,6 +110,7 @@ const (
 	Foreign    Group = "foreign"     // the creation of a sample with metadata of other clients
 	Shapes     Group = "shapes"      // the creation of samples and fixes, with bindings to variants of the params
 	Paramless  Group = "paramless"   // the creation of samples and fixes after the params were deleted
+	Ending     Group = "ending"      // what controllers send to objects in a namespace in deletion, after the params in it were deleted
 	Observed   Group = "observed"    // the creation of samples and fixes, only with the bindings without the action Deny
 	Forms      Group = "forms"       // the creation of a sample with another form of a quantity; the Control is the sample
 	Orders     Group = "orders"      // the creation of a sample with two mutating policies, one after the other; the Control has the other order
@@ -122,7 +126,7 @@ func (c *Case) Accepted() bool { return c.Before.Allowed() }
 // Errors returns the evaluation errors of policies and of their probes, each once.
 func (c *Case) Errors() []string {
 	var found []string
-	for _, text := range append(slices.Clone(c.After.Warnings), c.After.Status.Message) {
+	for _, text := range append(slices.Clone(c.After.Warnings), c.After.Status.Message, c.Forced.Status.Message) {
 		text = ofValidation.ReplaceAllString(text, "validations[$1] resulted in error: ")
 		if strings.Contains(text, "resulted in error") && !slices.Contains(found, text) {
 			found = append(found, text)
@@ -174,6 +178,14 @@ func (c *Case) Refusal() string {
 	return c.After.Status.Message
 }
 
+// mutated reports whether mutations changed the request, or refused it because of an error.
+func (c *Case) mutated() bool {
+	if c.After.Allowed() {
+		return len(c.Changed(c.Before, c.After, false)) > 0 || c.Forced.Status.Code != 0 && !c.Forced.Allowed()
+	}
+	return c.Denied() && !validatingDenies.MatchString(c.Refusal()) || c.After.Status.Code >= http.StatusInternalServerError
+}
+
 // Denied reports whether a policy refused the request. Something else can, which accepted the same request before.
 func (c *Case) Denied() bool { return deniedBy.MatchString(c.Refusal()) }
 
@@ -191,6 +203,8 @@ type Observations struct {
 	NotKnown []string
 	// Lacks says of groups why no request can be made from the samples.
 	Lacks map[Group]string
+	// Alone has, for each of several MutatingAdmissionPolicies by its name, the creations of the samples with only this one.
+	Alone map[string][]*Case
 	// Shapes says of which variant of a param each binding of a probe is.
 	Shapes map[string]string
 	// NotServed has the kinds of samples that the API server does not serve.

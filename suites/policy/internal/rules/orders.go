@@ -3,10 +3,12 @@ package rules
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -39,6 +41,7 @@ func (b *bench) inOrders(ctx context.Context) error {
 		if err := b.send(ctx, alone[i], after); err != nil {
 			return err
 		}
+		b.observed.Alone[first.GetName()] = alone[i]
 	}
 	both := map[[2]int][]*Case{} // by the policies that were first and second
 	for j, second := range all {
@@ -83,6 +86,39 @@ func (b *bench) only(ctx context.Context, wanted func(binding) bool) error {
 		}
 		if err != nil {
 			return fmt.Errorf("have only some bindings: %s: %w", object.Describe(each.Object), err)
+		}
+	}
+	return b.server.WaitUntilEffective(ctx, changed)
+}
+
+// forced sends what mutations can change again, with failurePolicy Fail in each MutatingAdmissionPolicy that has Ignore: the API server
+// says nothing about an error that it ignores.
+func (b *bench) forced(ctx context.Context) error {
+	ignore := slices.DeleteFunc(b.subject.mutators(), func(p Policy) bool { return !p.IgnoresErrors() })
+	if len(ignore) == 0 {
+		return nil
+	}
+	if err := b.replace(ctx, ignore, admissionregistrationv1.Fail); err != nil {
+		return err
+	}
+	if err := b.send(ctx, b.observed.Of(append(mutated(), Unrelated, Repairs)...), func(c *Case) *framework.Result { return &c.Forced }); err != nil {
+		return err
+	}
+	return b.replace(ctx, ignore, admissionregistrationv1.Ignore)
+}
+
+// replace gives policies another failurePolicy.
+func (b *bench) replace(ctx context.Context, policies []Policy, failure admissionregistrationv1.FailurePolicyType) error {
+	var changed []map[string]any
+	for _, p := range policies {
+		other := p.DeepCopy()
+		err := errors.Join(unstructured.SetNestedField(other.Object, string(failure), "spec", "failurePolicy"), b.sandbox.Delete(ctx, p.GroupVersionKind(), p.GetName()))
+		if err == nil {
+			err = b.sandbox.Install(ctx, other.Object, nil)
+		}
+		changed = append(changed, other.Object)
+		if err != nil {
+			return fmt.Errorf("have failurePolicy %s: %s: %w", failure, object.Describe(p.Object), err)
 		}
 	}
 	return b.server.WaitUntilEffective(ctx, changed)

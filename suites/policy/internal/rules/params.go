@@ -124,7 +124,22 @@ func (b *bench) withoutParams(ctx context.Context) error {
 	if err := b.sandbox.WaitForParams(ctx); err != nil {
 		return err
 	}
-	return b.sendAgain(ctx, Paramless, "without the params")
+	if err := b.sendAgain(ctx, Paramless, "without the params"); err != nil {
+		return err
+	}
+	var ending []*Case
+	for _, c := range b.observed.Of(Finalizers, Controller) {
+		beside := func(each param) bool {
+			return c.Request.Namespace != "" && b.addressed(each.object.Object).GetNamespace() == c.Request.Namespace
+		}
+		if slices.ContainsFunc(all, beside) {
+			copied := *c
+			copied.Group, copied.What, copied.After = Ending, c.What+", after the params in its namespace were deleted", framework.Result{}
+			ending = append(ending, &copied)
+		}
+	}
+	b.observed.Cases = append(b.observed.Cases, ending...)
+	return b.send(ctx, ending, after)
 }
 
 // Observing returns the bindings of ValidatingAdmissionPolicies without the action Deny.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/vary"
@@ -53,6 +55,24 @@ func (t *T) must(applies bool, format string, args ...any) {
 	if !applies {
 		t.Unsupported(format, args...)
 	}
+}
+
+// mutates ends the check if there is no mutation. The rule cannot be judged if a mutation changes no request.
+func (t *T) mutates() {
+	t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+	for _, p := range t.mutators() {
+		if !t.changes(p) {
+			t.Unobserved("%s %q: it changes no request that was made from the samples: give a good object that it changes", p.GetKind(), p.GetName())
+		}
+	}
+}
+
+// changes reports whether a MutatingAdmissionPolicy changed a request, or had an error in one.
+func (t *T) changes(p Policy) bool {
+	if alone, sent := t.Alone[p.GetName()]; sent && p.handles(admissionregistrationv1.Create) {
+		return slices.ContainsFunc(alone, (*Case).mutated)
+	}
+	return slices.ContainsFunc(t.Of(Samples, Fixes, Unrelated, Repairs, Violations, Finalizers, Subwrites), (*Case).mutated)
 }
 
 // mustCarry ends the check if no request of a group carries a defect. None says what the bad objects lack, unless that is known.
@@ -190,6 +210,9 @@ func verdicts() []Definition {
 				if (c.Group == Samples || c.Group == Fixes) && !c.Before.Allowed() {
 					t.Incomplete("%s: refused without the policies: %s", c.What, c.Before.Status.Message)
 				}
+			}
+			if t.mutating() && !t.validating() {
+				t.mutates()
 			}
 			for _, c := range t.each(Samples, Fixes) {
 				t.Reached()

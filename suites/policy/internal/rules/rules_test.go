@@ -38,7 +38,7 @@ func TestNotSeen(t *testing.T) {
 		want     framework.Verdict
 		reason   string
 	}{
-		"seen":                {Observations{Cases: []*Case{allowed("one")}}, framework.Pass, ""},
+		"seen":                {Observations{Cases: []*Case{allowed("'" + probePrefix + "a': " + evaluatedMark)}}, framework.Pass, ""},
 		"an error":            {Observations{Cases: []*Case{allowed("expression 'a' resulted in error: no such key: b")}}, framework.Fail, "no such key: b"},
 		"cut warnings":        {Observations{Cases: []*Case{allowed(strings.Repeat("long ", 800))}}, framework.Inconclusive, "more than 4096 characters"},
 		"an error among them": {Observations{Cases: []*Case{allowed(strings.Repeat("long ", 800), "it resulted in error: x")}}, framework.Fail, "resulted in error"},
@@ -83,7 +83,9 @@ func TestOrders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := *test.first
 			c.Control = test.second
-			if got := judge(t, "PO-MUT-2", two, Observations{Cases: []*Case{&c}}); got.Verdict != test.want {
+			observed := Observations{Cases: []*Case{&c, made("changed")}}
+			observed.Cases[1].Group = Samples // a MutatingAdmissionPolicy that changes nothing is no pass
+			if got := judge(t, "PO-MUT-2", two, observed); got.Verdict != test.want {
 				t.Errorf("%s: %s; want %s", got.Verdict, got.Reason, test.want)
 			}
 		})

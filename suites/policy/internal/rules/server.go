@@ -62,7 +62,7 @@ func (s *Server) Observe(ctx context.Context, subject Subject) (*Observations, e
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}, Lacks: map[Group]string{}}, copied: map[string]bool{}}
+	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}, Alone: map[string][]*Case{}, Lacks: map[Group]string{}}, copied: map[string]bool{}}
 	observed, err := b.observe(ctx)
 	ctx = context.WithoutCancel(ctx)
 	return observed, errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))

@@ -100,10 +100,13 @@ func (s Subject) mutating() bool { return slices.ContainsFunc(s.List(), Policy.M
 
 // handles reports whether resource rules of the policies have an operation.
 func (s Subject) handles(operation admissionregistrationv1.OperationType) bool {
-	return slices.ContainsFunc(s.List(), func(p Policy) bool {
-		return slices.ContainsFunc(p.resourceRules(), func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
-			return slices.Contains(rule.Operations, operation) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll)
-		})
+	return slices.ContainsFunc(s.List(), func(p Policy) bool { return p.handles(operation) })
+}
+
+// handles reports whether resource rules of the policy have an operation.
+func (p Policy) handles(operation admissionregistrationv1.OperationType) bool {
+	return slices.ContainsFunc(p.resourceRules(), func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
+		return slices.Contains(rule.Operations, operation) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll)
 	})
 }
 

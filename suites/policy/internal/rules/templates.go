@@ -60,7 +60,7 @@ func quiet() []Definition {
 		Fix:    "Mutate an update as the creation, and set only what is absent.",
 		Source: []string{"https://kep.k8s.io/3962", "https://github.com/open-policy-agent/gatekeeper/issues/2963"},
 		Check: func(t *T) {
-			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			t.mutates()
 			for _, c := range t.each(Applied) {
 				if !c.After.Allowed() || !c.Control.After.Allowed() {
 					t.LogOnce(c.What + ": " + outcome(c))
@@ -79,7 +79,7 @@ func quiet() []Definition {
 		Fix:    "A matchCondition: !has(object.metadata.ownerReferences)",
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/2963", "https://github.com/kubernetes/kubernetes/issues/105844"},
 		Check: func(t *T) {
-			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			t.mutates()
 			t.must(t.sent(Owned), "no good object has a template of another kind")
 			for _, c := range t.each(Owned) {
 				sent, _ := c.Request.Object.(*unstructured.Unstructured)
