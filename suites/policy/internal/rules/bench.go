@@ -253,14 +253,16 @@ func (b *bench) send(ctx context.Context, cases []*Case, into func(*Case) *frame
 	return group.Wait()
 }
 
-// grantLimit is how long an API server may take to know a new role.
+// grantLimit is how long an API server may take to know a new role, or the kind of a new CustomResourceDefinition.
 const grantLimit = 5 * time.Second
 
-// granted sends a request, again while the API server does not know the right to send it.
+// granted sends a request, again while the API server does not know the right to send it, or does not know the kind for a mutation
+// (k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go).
 func (b *bench) granted(ctx context.Context, request framework.Request) (result framework.Result, err error) {
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, grantLimit, true, func(context.Context) (bool, error) {
 		result, err = b.sandbox.Send(ctx, request)
-		return request.User == nil || result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, fmt.Sprintf("User %q cannot ", request.User.Name)), err
+		forbidden := request.User != nil && result.Status.Code == http.StatusForbidden && strings.Contains(result.Status.Message, fmt.Sprintf("User %q cannot ", request.User.Name))
+		return !forbidden && result.Status.Code != http.StatusServiceUnavailable, err
 	})
 	return result, errors.Join(err, ctx.Err()) // a right that is missing after the limit is the response
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"net/http"
 	"regexp"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -122,6 +123,9 @@ func patches() []Definition {
 		Check: func(t *T) {
 			t.mutates()
 			for _, c := range t.each(mutated()...) {
+				if c.After.Status.Code == http.StatusServiceUnavailable && t.otherwise(c) {
+					continue
+				}
 				t.Reached()
 				refusal := c.Refusal()
 				if c.After.Status.Code >= 500 || c.Denied() && !validatingDenies.MatchString(refusal) && len(c.Errors()) == 0 {

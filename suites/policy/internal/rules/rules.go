@@ -4,6 +4,7 @@ package rules
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -130,7 +131,7 @@ func (t *T) says(c *Case) bool {
 // otherwise reports, and logs, that a request that was accepted before is refused by something else than a policy, so that it says
 // nothing about them. If there are mutations, the cause can be what they make.
 func (t *T) otherwise(c *Case) bool {
-	if c.Refusal() == "" || c.Denied() || t.mutating() {
+	if c.Refusal() == "" || c.Denied() || t.mutating() && c.After.Status.Code != http.StatusServiceUnavailable {
 		return false
 	}
 	t.LogOnce(fmt.Sprintf("%s: refused by something else: %s", c.What, c.Refusal()))

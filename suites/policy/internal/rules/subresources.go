@@ -33,10 +33,11 @@ func (b *bench) subwrites(ctx context.Context, s sample, kept, fixed *unstructur
 		}
 		changed := edited(good, bad.Object, defect)
 		request, made := b.tried(ctx, s, name, changed.Object)
-		if len(defect) == 0 || !carries(made, changed.Object, defect) {
+		ofControllers := name == "status" && !slices.ContainsFunc(defect, func(p cel.Path) bool { return p[0] != "metadata" }) // who may write it
+		if len(defect) == 0 || ofControllers || !carries(made, changed.Object, defect) {
 			continue
 		}
-		c := b.add(Subwrites, s, request, updateOf(name), changeTo(name, defect))
+		c := b.add(Subwrites, s, request, updateOf(name), changeTo(defect))
 		if alone := b.alone(s, defect, "what "+name+" has"); alone != nil {
 			c.needs = []need{refused(alone)}
 		}
@@ -48,12 +49,9 @@ func updateOf(subresource string) string {
 }
 
 // changeTo says what a write of a defect changes.
-func changeTo(subresource string, defect []cel.Path) string {
-	switch {
-	case slices.ContainsFunc(defect, func(p cel.Path) bool { return p[0] != "metadata" }):
+func changeTo(defect []cel.Path) string {
+	if slices.ContainsFunc(defect, func(p cel.Path) bool { return p[0] != "metadata" }) {
 		return "to the values of the bad object"
-	case subresource == "status":
-		return "to the metadata of the bad object (metadata through status, which usually only controllers may write)"
 	}
 	return "to the metadata of the bad object"
 }
