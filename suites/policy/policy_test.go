@@ -205,11 +205,11 @@ func TestMisuse(t *testing.T) {
 		want   string
 	}{
 		"no policy":  {func(t *testing.T, s *policy.Subject) { s.Policies = file(t, good) }, "has no ValidatingAdmissionPolicy"},
-		"no good":    {func(t *testing.T, s *policy.Subject) { s.Good = policy.Manifests{} }, "Subject.Good is empty"},
-		"no message": {func(t *testing.T, s *policy.Subject) { s.Bad[0].Denied = "" }, "Subject.Bad[0].Denied is empty"},
+		"no good":    {func(t *testing.T, s *policy.Subject) { s.Good = policy.Manifests{} }, "there is no good object"},
+		"no message": {func(t *testing.T, s *policy.Subject) { s.Bad[0].Denied = "" }, "bad[0] has no message"},
 		"two objects": {func(t *testing.T, s *policy.Subject) {
 			s.Bad[0].Object = file(t, good+"---"+strings.Replace(good, "name: p", "name: q", 1))
-		}, "Subject.Bad[0].Object: got 2 objects; want one"},
+		}, "bad[0]: got 2 objects; want one"},
 		"no file": {func(t *testing.T, s *policy.Subject) { s.Good = policy.Files("testdata/none.yaml") }, "testdata/none.yaml"},
 		"no kind": {func(t *testing.T, s *policy.Subject) { s.Good = file(t, "a: 1") }, "manifests.yaml:1:1: "},
 		"no YAML": {func(t *testing.T, s *policy.Subject) { s.Good = file(t, "a: [") }, "manifests.yaml:1:"},

@@ -161,10 +161,10 @@ func (s Subject) read() (rules.Subject, error) {
 		read.Good = append(read.Good, good.Object)
 	}
 	for i, bad := range s.Bad {
-		object := one(fmt.Sprintf("Subject.Bad[%d].Object", i), bad.Object)
+		object := one(fmt.Sprintf("bad[%d]", i), bad.Object)
 		fix := sameKind(read.Good, object)
 		if !bad.Fix.none() {
-			fix = one(fmt.Sprintf("Subject.Bad[%d].Fix", i), bad.Fix)
+			fix = one(fmt.Sprintf("the fix of bad[%d]", i), bad.Fix)
 		}
 		read.Bad = append(read.Bad, rules.Bad{Object: object, Denied: bad.Denied, Fix: fix})
 	}

@@ -155,14 +155,14 @@ func specOf(u unstructured.Unstructured, into any) {
 func (s Subject) Misuse() []string {
 	var misuse []string
 	if len(s.List()) == 0 {
-		misuse = append(misuse, "Subject.Policies has no ValidatingAdmissionPolicy or MutatingAdmissionPolicy")
+		misuse = append(misuse, "there is no ValidatingAdmissionPolicy or MutatingAdmissionPolicy among the policies")
 	}
 	if len(s.Good) == 0 {
-		misuse = append(misuse, "Subject.Good is empty: give an object that the policies allow")
+		misuse = append(misuse, "there is no good object: give one that the policies allow")
 	}
 	for i, bad := range s.Bad {
 		if bad.Denied == "" {
-			misuse = append(misuse, fmt.Sprintf("Subject.Bad[%d].Denied is empty: give a part of the message of the refusal, or another refusal would do", i))
+			misuse = append(misuse, fmt.Sprintf("bad[%d] has no message: give a part of the message of the refusal, or another refusal would do", i))
 		}
 	}
 	return misuse
