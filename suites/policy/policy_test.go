@@ -204,7 +204,7 @@ func TestMisuse(t *testing.T) {
 		change func(*testing.T, *policy.Subject)
 		want   string
 	}{
-		"no policy":  {func(t *testing.T, s *policy.Subject) { s.Policies = file(t, good) }, "has no ValidatingAdmissionPolicy"},
+		"no policy":  {func(t *testing.T, s *policy.Subject) { s.Policies = file(t, good) }, "there is no ValidatingAdmissionPolicy"},
 		"no good":    {func(t *testing.T, s *policy.Subject) { s.Good = policy.Manifests{} }, "there is no good object"},
 		"no message": {func(t *testing.T, s *policy.Subject) { s.Bad[0].Denied = "" }, "bad[0] has no message"},
 		"two objects": {func(t *testing.T, s *policy.Subject) {
