@@ -64,7 +64,13 @@ func (a *Admission) explain(ctx context.Context, request Request, cluster Cluste
 			findings = append(findings, Finding{Kind: p.kind, Name: p.name}.none(ReasonNoBinding, "no binding names it"))
 		}
 		for _, b := range bindings {
-			findings = append(findings, e.policy(p, b))
+			finding := e.policy(p, b)
+			if p.mutates() && finding.Effect == EffectNone && request.Sent != nil {
+				if before := e.sent().policy(p, b); before.Effect != EffectNone {
+					finding = before
+				}
+			}
+			findings = append(findings, finding)
 		}
 	}
 	for _, b := range a.bindings {
@@ -74,6 +80,14 @@ func (a *Admission) explain(ctx context.Context, request Request, cluster Cluste
 		}
 	}
 	return findings, nil
+}
+
+// sent returns the explanation of the same request with the object as it was sent.
+func (e *explanation) sent() *explanation {
+	before := *e
+	before.request.Object = e.request.Sent
+	before.mutating = before.request.attributes(true)
+	return &before
 }
 
 // bindingsOf returns the bindings of a policy.

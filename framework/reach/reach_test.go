@@ -185,11 +185,14 @@ func TestExplain(t *testing.T) {
 			r.WebhooksForReviews = true
 		}, reach.EffectCalled, "", "it is called"},
 
-		"policy":                      {policyWith(`validations: [{expression: "object.spec.owner == 'bob'"}]`, ""), nil, reach.EffectInvalid, "", `validations[0] is false: object.spec.owner == 'bob' (validationActions Deny)`},
-		"valid":                       {policyWith(`validations: [{expression: "object.spec.owner == 'ann'"}]`, ""), nil, reach.EffectNone, reach.ReasonValid, `its validation is true: object.spec.owner == 'ann'`},
-		"variables":                   {policyWith(`variables: [{name: o, expression: object.spec.owner}], validations: [{expression: "variables.o == 'bob'"}, {expression: "namespaceObject.metadata.labels.team == 'red'"}]`, ""), nil, reach.EffectInvalid, "", `validations[0] is false`},
-		"validation error":            {policyWith(`validations: [{expression: "object.spec.x == 1"}]`, ""), nil, reach.EffectInvalid, "", `validations[0] fails with an error`},
-		"validation error ignored":    {policyWith(`failurePolicy: Ignore, validations: [{expression: "object.spec.x == 1"}]`, ""), nil, reach.EffectNone, reach.ReasonErrorIgnored, `validations[0]: `},
+		"policy":                   {policyWith(`validations: [{expression: "object.spec.owner == 'bob'"}]`, ""), nil, reach.EffectInvalid, "", `validations[0] is false: object.spec.owner == 'bob' (validationActions Deny)`},
+		"valid":                    {policyWith(`validations: [{expression: "object.spec.owner == 'ann'"}]`, ""), nil, reach.EffectNone, reach.ReasonValid, `its validation is true: object.spec.owner == 'ann'`},
+		"variables":                {policyWith(`variables: [{name: o, expression: object.spec.owner}], validations: [{expression: "variables.o == 'bob'"}, {expression: "namespaceObject.metadata.labels.team == 'red'"}]`, ""), nil, reach.EffectInvalid, "", `validations[0] is false`},
+		"validation error":         {policyWith(`validations: [{expression: "object.spec.x == 1"}]`, ""), nil, reach.EffectInvalid, "", `validations[0] fails with an error`},
+		"validation error ignored": {policyWith(`failurePolicy: Ignore, validations: [{expression: "object.spec.x == 1"}]`, ""), nil, reach.EffectNone, reach.ReasonErrorIgnored, `validations[0]: `},
+		"what its own mutation made false": {strings.ReplaceAll(policyWith(`matchConditions: [{name: not-yet, expression: "!has(object.metadata.labels)"}], validations: []`, ""), "Validating", "Mutating"), func(r *reach.Request, _ *server) {
+			r.Sent = map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w"}}
+		}, reach.EffectMutates, "", "its mutations are evaluated"},
 		"match condition of a policy": {policyWith(`matchConditions: [{name: never, expression: "false"}], `+always, ""), nil, reach.EffectNone, reach.ReasonMatchCondition, `it does not apply: match condition "never" is false: false`},
 		"matchResources":              {policyWith(always, `matchResources: {namespaceSelector: {matchLabels: {team: blue}}}`), nil, reach.EffectNone, reach.ReasonBindingMatch, `it does not apply: matchResources of the binding: the namespaceSelector does not match namespace "a": label "team" is "red", want "blue"`},
 		"excluded":                    {policyWith(always, `matchResources: {excludeResourceRules: [{`+rule+`, resourceNames: [w]}]}`), nil, reach.EffectNone, reach.ReasonBindingMatch, `excludeResourceRules match the request`},

@@ -31,6 +31,9 @@ type Request struct {
 	// Object is the new object, or the options of a connect. Nil for a delete. OldObject is the
 	// stored object of an update or delete.
 	Object, OldObject map[string]any
+	// Sent is the object as the client sent it, if Object is what the API server made of it: a MutatingAdmissionPolicy that has no effect
+	// for Object may have changed it, and is judged by Sent too. Nil means that it is not known, or that it is Object.
+	Sent map[string]any
 	// Options are the CreateOptions, UpdateOptions or DeleteOptions.
 	Options map[string]any
 	// DryRun is true for dryRun=All.

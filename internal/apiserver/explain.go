@@ -103,6 +103,9 @@ func (a *asked) request(ctx context.Context, request framework.Request, result f
 	} else {
 		out.User = a.target.client.User(ctx)
 	}
+	if request.Verb == framework.VerbCreate || request.Verb == framework.VerbUpdate {
+		out.Sent = (framework.Result{Object: request.Object}).Fields()
+	}
 	if seen := lastCall(result.Trace, out); seen != nil {
 		out.Object, _ = seen["object"].(map[string]any)
 		out.OldObject, _ = seen["oldObject"].(map[string]any)

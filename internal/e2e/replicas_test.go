@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -202,17 +203,11 @@ func TestReplicasReady(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "none"},
 		Spec:       admissionregistrationv1.ValidatingAdmissionPolicySpec{MatchConstraints: match, Validations: []admissionregistrationv1.Validation{{Expression: "false"}}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+	_, other := policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "none"},
 		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "none", ValidationActions: []admissionregistrationv1.ValidationAction{"Deny"}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ready.Wait(t.Context(), r.config, ready.Options{Policies: []string{"none"}}); err != nil {
+	if err = errors.Join(err, other, ready.Wait(t.Context(), r.config, ready.Options{Policies: []string{"none"}})); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 20 {
