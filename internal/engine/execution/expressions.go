@@ -86,16 +86,22 @@ func (c *Case) typeWarnings(request framework.Request, decisions []report.Decisi
 
 // positions returns what adds the positions in the files of the user to texts about expressions: to how an API server and
 // package reach begin to say something about one (k8s.io/apiserver/pkg/admission/plugin: cel/{condition,composition}.go,
-// policy/validating/validator.go, policy/mutating/patch).
+// policy/validating/validator.go, policy/mutating/patch). An API server quotes the expression of a validation with a messageExpression if
+// that gives no text.
 func (c *Case) positions() *strings.Replacer {
 	at := map[string]string{}
 	for _, m := range c.configurations() {
+		failed, of := "", "" // what an API server says of the last expression, and its field without the last name
 		eachExpression(m.Object, "", func(field, variable, expression string) {
 			problem := m.In(field, [2]int{1, 1}, "")
 			if problem.Line == 0 {
 				return // the scenario is not from a file
 			}
 			position := fmt.Sprintf(" (%s:%d:%d)", problem.File, problem.Line, problem.Column)
+			if validation, is := strings.CutSuffix(field, ".messageExpression"); is && validation == of {
+				at[failed] += fmt.Sprintf("; its messageExpression%s has an error, or gives no text of one line", position)
+			}
+			failed, of = "failed expression: "+strings.TrimSpace(expression), strings.TrimSuffix(field, ".expression")
 			var says []string
 			for _, text := range []string{expression, strings.TrimSpace(expression)} {
 				for _, text := range []string{text, strings.ReplaceAll(text, "\n", " ")} {
