@@ -69,7 +69,11 @@ type decoder struct {
 
 // isFormat reports whether a document has the format that the schema describes.
 func (d *decoder) isFormat(root *document.Node) bool {
-	d.Problems = append(d.Problems, d.schema.Check(root)...)
+	problems, kind := d.schema.Check(root), root.Get("kind")
+	if at := slices.IndexFunc(problems, func(p document.Problem) bool { return p.At == kind }); kind != nil && at >= 0 {
+		problems = problems[at : at+1] // the fields of another kind are others
+	}
+	d.Problems = append(d.Problems, problems...)
 	return len(d.Problems) == 0
 }
 

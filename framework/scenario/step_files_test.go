@@ -135,7 +135,7 @@ func TestLoadInput(t *testing.T) {
 	if err != nil || len(loaded) != 1 || loaded[0].File != "-" || loaded[0].Line != 3 {
 		t.Errorf("got %+v, %v", loaded, err)
 	}
-	if _, err := Load(LoadOptions{Input: strings.NewReader("kind: x")}, "-"); err == nil || !strings.HasPrefix(err.Error(), "-:1:1: ") {
+	if _, err := Load(LoadOptions{Input: strings.NewReader("kind: x")}, "-"); err == nil || !strings.HasPrefix(err.Error(), "-:1:7: ") {
 		t.Errorf("got %v; want errors with the position in the input", err)
 	}
 	if _, err := Load(LoadOptions{Input: strings.NewReader(strings.Repeat("#", document.MaxBytes+1))}, "-"); err == nil || !strings.Contains(err.Error(), "1048577 bytes") {

@@ -13,6 +13,7 @@ package suggest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -27,6 +28,9 @@ func Nearest(name string, candidates []string) string {
 		return ""
 	}
 	folded := strings.ToLower(name)
+	if stem, is := strings.CutSuffix(folded, "y"); is && slices.Contains(candidates, stem+"ied") { // deny, denied
+		return stem + "ied"
+	}
 	best, bestDistance := "", len(name)
 	for _, candidate := range candidates {
 		distance := levenshtein.Distance(folded, strings.ToLower(candidate), nil)

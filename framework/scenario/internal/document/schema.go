@@ -179,7 +179,8 @@ func kindOf(jsonType string) Kind {
 func (c *invalidDocument) notIn(values []any, n *Node, is string, location []string) {
 	allowed := texts(values)
 	if len(location) == 0 || n.Kind != KindText {
-		c.fail(n, is+oneOf(allowed), "")
+		opposite := map[string]string{"denied": "write allowed: true", "allowed": "write denied: and a part of the message"}
+		c.fail(n, is+oneOf(allowed), opposite[strings.Join(location[max(0, len(location)-1):], "")])
 		return
 	}
 	hint := DidYouMean(n.Raw, allowed)
