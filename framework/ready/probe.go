@@ -3,12 +3,10 @@ package ready
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -94,7 +91,7 @@ func (w *waiter) smallest(ctx context.Context, s *subject, namespace string) (al
 // namespace returns the first namespace that a subject selects: default, if it can. Otherwise missing says what it selects.
 func (w *waiter) namespace(ctx context.Context, s *subject) (name, missing string, err error) {
 	matches := labels.Everything()
-	for _, selector := range s.spaces {
+	for _, selector := range s.namespaces {
 		if selector == nil {
 			continue
 		}
@@ -131,11 +128,7 @@ func (w *waiter) creation(object map[string]any, namespace string) (client.HTTPR
 	if namespace = cmp.Or(of.GetNamespace(), namespace); !resource.Namespaced {
 		namespace = ""
 	}
-	body, err := json.Marshal(object)
-	return client.HTTPRequest{
-		Method: http.MethodPost, Path: client.URLPath(resource.GroupVersionResource, namespace, "", ""),
-		Query: url.Values{"dryRun": {metav1.DryRunAll}}, ContentType: runtime.ContentTypeJSON, Body: body,
-	}, err
+	return client.DryRun(resource.GroupVersionResource, namespace, object), nil
 }
 
 // invalid reports whether an object is refused because of its fields.
@@ -217,10 +210,11 @@ func (w *waiter) probe(ctx context.Context, on *client.Client) error {
 	return nil
 }
 
-// never reports whether an API server never called a webhook or evaluated a policy of this name before Wait: then it has no earlier version.
+// never reports whether an API server never called a webhook of this name before Wait: then it does not call an earlier version. Of a
+// policy this is not known: what a ValidatingAdmissionPolicy allows is not counted.
 func (w *waiter) never(s *subject, on *client.Client) bool {
 	first := w.first[on]
-	return len(first) > 0 && first[key(s.counted, succeeded)]+first[key(s.counted, rejected)]+first[key(s.counted, failed)] == 0
+	return s.names.Webhook != "" && len(first) > 0 && first[key(s.counted, succeeded)]+first[key(s.counted, rejected)]+first[key(s.counted, failed)] == 0
 }
 
 // shown is what the responses to dry runs show about a subject.
@@ -241,6 +235,9 @@ func (s *subject) ask(ctx context.Context, on *client.Client) (seen shown, err e
 			s.probes = slices.DeleteFunc(s.probes, func(r client.HTTPRequest) bool {
 				return r.Path == request.Path && string(r.Body) == string(request.Body)
 			})
+			if len(s.probes) == 0 {
+				return shown{reason: "the API server finds each object invalid that was tried: " + answer.Status.Message, unknown: true}, nil
+			}
 			continue
 		}
 		if one := s.shown(answer); one != (shown{}) {
@@ -291,9 +288,13 @@ func (s *subject) judge(on *client.Client, seen shown, known bool, rise func(out
 		s.Reason, s.Unknown = "no response shows it, and a right is missing to get /metrics, which would", true
 	default:
 		s.unseen[on] = true
-		s.Reason = "the API server does not use it yet" + s.note
+		s.Reason = "the API server does not use it yet"
 		if s.Unknown = len(s.expressions) > 0; s.Unknown {
-			s.Reason = "the API server does not use it yet, or its expressions let pass each object that was tried" + s.note
+			s.Reason += ", or its expressions let pass each object that was tried"
 		}
+		if !known {
+			s.Reason += ", or it only audits, which needs the right to get /metrics"
+		}
+		s.Reason += s.note
 	}
 }

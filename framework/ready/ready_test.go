@@ -1,6 +1,7 @@
 package ready_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -173,11 +175,6 @@ func (b *bench) wantError(options ready.Options, part string, unknown bool) {
 	}
 }
 
-// sound is what a webhook needs that the Hook answers.
-func sound(b *bench) fields {
-	return fields{"clientConfig": fields{"url": b.to.URL, "caBundle": b.to.CABundle}}
-}
-
 // Wait says why a webhook is not called, and returns when it is: then a real request is a call.
 func TestWebhook(t *testing.T) {
 	to := func(client fields) func(*bench) fields {
@@ -223,7 +220,7 @@ func TestWebhook(t *testing.T) {
 			if test.want != "" {
 				b.wantError(options, test.want, false)
 				b.remove(manifest)
-				b.create(b.webhook("guard", sound(b)))
+				b.create(b.webhook("guard", nil))
 			}
 			if err := b.wait("", options); err != nil {
 				t.Fatal(err)
@@ -287,23 +284,32 @@ func (b *bench) forward(from, to string) {
 
 // rounds is how often something is created and waited for. ADMISSIONTEST_READY_ROUNDS changes it.
 func rounds() int {
-	if n, err := strconv.Atoi(os.Getenv("ADMISSIONTEST_READY_ROUNDS")); err == nil {
-		return n
-	}
-	return 4
+	n, _ := strconv.Atoi(os.Getenv("ADMISSIONTEST_READY_ROUNDS"))
+	return cmp.Or(n, 4)
 }
 
-// Right after Wait, a policy denies: a new one, and one that has the name of a removed one, which the API server can still use.
+// Right after Wait, a policy denies, also if the API server still uses a removed one of its name: that denies the dry runs too, and it
+// never denied a request before.
 func TestPolicyIsNeverEarly(t *testing.T) {
 	b := newBench(t)
 	for i := range rounds() {
-		name := fmt.Sprintf("owners-%d", i/2)
-		manifests := policy(name, `has(object.metadata.labels) && "owner" in object.metadata.labels`, "Deny")
+		name, after := fmt.Sprintf("owners-%d", i), fmt.Sprintf("after-%d", i)
+		if i%2 == 1 {
+			earlier := append(policy(after, "has(object.secrets)", "Deny"), policy(name, "has(object.data)", "Deny")...)
+			earlier[0]["spec"].(fields)["matchConstraints"].(fields)["resourceRules"].([]any)[0].(fields)["resources"] = []string{"serviceaccounts"}
+			slices.Reverse(earlier) // so that it is effective when the other one is
+			b.create(earlier...)
+			if err := b.wait("", ready.Options{Policies: []string{after}}); err != nil {
+				t.Fatal(err)
+			}
+			b.remove(earlier...)
+		}
+		manifests := policy(name, "has(object.data) && has(object.immutable)", "Deny")
 		b.create(manifests...)
 		if err := b.wait("", ready.Options{Policies: []string{name}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.tryCreate(configMap(fmt.Sprintf("a%d", i))); err == nil {
+		if _, err := b.tryCreate(fields{"apiVersion": "v1", "kind": "ConfigMap", "metadata": fields{"name": name}, "data": fields{"a": "b"}}); err == nil {
 			t.Errorf("policy %d did not deny a request after Wait", i)
 		}
 		b.remove(manifests...)
@@ -335,6 +341,8 @@ func TestPolicies(t *testing.T) {
 		"matchConstraints": fields{"resourceRules": rules("CREATE")}, "reinvocationPolicy": "Never",
 		"mutations": []any{fields{"patchType": "ApplyConfiguration", "applyConfiguration": fields{"expression": `Object{metadata: Object.metadata{labels: {"a": "b"}}}`}}},
 	}
+	selecting := policy("p", "false", "Deny")
+	selecting[1]["spec"].(fields)["matchResources"] = fields{"namespaceSelector": fields{"matchLabels": fields{"kubernetes.io/metadata.name": "kube-public"}}}
 	for name, test := range map[string]struct {
 		manifests []fields
 		objects   []fields
@@ -348,6 +356,8 @@ func TestPolicies(t *testing.T) {
 		"never denies": {manifests: policy("p", "true", "Deny"), want: "let pass each object", unknown: true},
 		"no binding":   {manifests: policy("p", "false", "Deny")[:1], want: "no such policy with a binding"},
 		"none":         {want: "no such policy with a binding"},
+		"selects":      {manifests: selecting},
+		"invalid":      {manifests: policy("p", "false", "Deny"), objects: []fields{configMap("A b")}, want: "each object invalid", unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -29,10 +29,10 @@ type subject struct {
 	shared  bool          // another configuration of the kind has a webhook with this name
 	changed bool          // one of the objects was changed since its creation
 	// What requests it selects, and the expressions that tell which of these it decides about, or denies.
-	rules           []admissionregistrationv1.RuleWithOperations
-	objects, spaces []*metav1.LabelSelector
-	variables       map[string]string
-	expressions     []string
+	rules               []admissionregistrationv1.RuleWithOperations
+	objects, namespaces []*metav1.LabelSelector
+	variables           map[string]string
+	expressions         []string
 
 	since, derived time.Time
 	probes         []client.HTTPRequest
@@ -72,7 +72,7 @@ func (w *waiter) read(ctx context.Context) error {
 	for _, kind := range []string{"Validating" + webhooks, "Mutating" + webhooks, "Validating" + policies, "Validating" + policies + binding, "Mutating" + policies, "Mutating" + policies + binding} {
 		resource, err := w.client.Resources.Of(schema.GroupVersionKind{Group: admissionregistrationv1.GroupName, Version: "v1", Kind: kind})
 		if err != nil || len(w.Webhooks) == 0 && strings.HasSuffix(kind, webhooks) || len(w.Policies) == 0 && strings.Contains(kind, policies) {
-			continue // it is not served, or nobody waits for it
+			continue // it is not served, or Wait does not wait for it
 		}
 		list, err := w.client.ListObjects(ctx, resource, metav1.ListOptions{})
 		if err != nil {
@@ -136,8 +136,8 @@ func newSubject(names reach.Finding, parts ...configuration) *subject {
 }
 
 // selects notes which requests a subject is about.
-func (s *subject) selects(spaces, objects *metav1.LabelSelector, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition) {
-	s.spaces, s.objects, s.rules = append(s.spaces, spaces), append(s.objects, objects), append(s.rules, rules...)
+func (s *subject) selects(namespaces, objects *metav1.LabelSelector, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition) {
+	s.namespaces, s.objects, s.rules = append(s.namespaces, namespaces), append(s.objects, objects), append(s.rules, rules...)
 	for _, condition := range conditions {
 		s.expressions = append(s.expressions, condition.Expression)
 	}
@@ -161,12 +161,14 @@ func policySubject(one, binding configuration) *subject {
 	if one.Kind == validating {
 		s.counted = key(validatingMetric, one.Name, binding.Name)
 	}
-	s.selects(nil, nil, nil, one.Spec.MatchConditions)
 	for _, match := range []*admissionregistrationv1.MatchResources{one.Spec.MatchConstraints, binding.Spec.MatchResources} {
-		for _, rule := range ptr.Deref(match, admissionregistrationv1.MatchResources{}).ResourceRules {
-			s.selects(match.NamespaceSelector, match.ObjectSelector, []admissionregistrationv1.RuleWithOperations{rule.RuleWithOperations}, nil)
+		all := ptr.Deref(match, admissionregistrationv1.MatchResources{})
+		s.selects(all.NamespaceSelector, all.ObjectSelector, nil, nil)
+		for _, rule := range all.ResourceRules {
+			s.rules = append(s.rules, rule.RuleWithOperations)
 		}
 	}
+	s.selects(nil, nil, nil, one.Spec.MatchConditions)
 	for _, variable := range one.Spec.Variables {
 		s.variables[variable.Name] = variable.Expression
 	}

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -195,19 +194,13 @@ func TestReplicasReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policies := client.AdmissionregistrationV1()
-	match := &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{"CREATE"}, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-	}}}}
-	_, err = policies.ValidatingAdmissionPolicies().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec:       admissionregistrationv1.ValidatingAdmissionPolicySpec{MatchConstraints: match, Validations: []admissionregistrationv1.Validation{{Expression: "false"}}},
-	}, metav1.CreateOptions{})
-	_, other := policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "none", ValidationActions: []admissionregistrationv1.ValidationAction{"Deny"}},
-	}, metav1.CreateOptions{})
-	if err = errors.Join(err, other, ready.Wait(t.Context(), r.config, ready.Options{Policies: []string{"none"}})); err != nil {
+	for resource, object := range map[string]string{
+		"validatingadmissionpolicies":       `{"spec": {"validations": [{"expression": "false"}], "matchConstraints": {"resourceRules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]}}, "metadata": {"name": "none"}}`,
+		"validatingadmissionpolicybindings": `{"spec": {"policyName": "none", "validationActions": ["Deny"]}, "metadata": {"name": "none"}}`,
+	} {
+		err = errors.Join(err, client.AdmissionregistrationV1().RESTClient().Post().Resource(resource).Body([]byte(object)).Do(t.Context()).Error())
+	}
+	if err = errors.Join(err, ready.Wait(t.Context(), r.config, ready.Options{Policies: []string{"none"}})); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 20 {

@@ -17,7 +17,7 @@ type finding struct {
 	Name, Expression string
 	Message          *string
 	Rules, Good, Bad []any
-	Policies, Given  []any
+	Policies, Given  []any // instead of the policy with Expression
 	Want             map[string]string
 }
 

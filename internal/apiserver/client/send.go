@@ -37,6 +37,15 @@ type HTTPRequest struct {
 	User *framework.User
 }
 
+// DryRun returns the creation of an object as a dry run.
+func DryRun(of schema.GroupVersionResource, namespace string, object map[string]any) HTTPRequest {
+	body, _ := json.Marshal(object) // it is JSON
+	return HTTPRequest{
+		Method: http.MethodPost, Path: URLPath(of, namespace, "", ""), Query: url.Values{"dryRun": {metav1.DryRunAll}},
+		Body: body, ContentType: runtime.ContentTypeJSON,
+	}
+}
+
 // Send sends a request once and returns the response, whatever its status. The error
 // is a framework.ErrNoResponse, unless ctx was cancelled, or a LimitError. The result has the audit ID and the
 // times also then.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,7 +17,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -262,16 +259,7 @@ func Probe(namespace string) client.HTTPRequest {
 // probe is Probe for another kind, with other metadata.
 func probe(of Subject, namespace string, metadata map[string]any) client.HTTPRequest {
 	apiVersion, kind := of.ToAPIVersionAndKind()
-	return dryRun(of.GroupVersion().WithResource(of.Resource), namespace, map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata})
-}
-
-// dryRun is the creation of an object as a dry run.
-func dryRun(of schema.GroupVersionResource, namespace string, object map[string]any) client.HTTPRequest {
-	body, _ := json.Marshal(object)
-	return client.HTTPRequest{
-		Method: http.MethodPost, Path: client.URLPath(of, namespace, "", ""), Query: url.Values{"dryRun": {"All"}},
-		Body: body, ContentType: "application/json",
-	}
+	return client.DryRun(of.GroupVersion().WithResource(of.Resource), namespace, map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata})
 }
 
 // ProbeRules returns the rules of a webhook or policy that match a Probe of each of Subjects.
@@ -503,7 +491,7 @@ func (c creation) dryRun(of *fence) client.HTTPRequest {
 	if c.resource.Namespaced {
 		namespace = of.scope.ID
 	}
-	return dryRun(c.resource.GroupVersionResource, namespace, object)
+	return client.DryRun(c.resource.GroupVersionResource, namespace, object)
 }
 
 // rules returns the rules of the sentinels, which match all dry runs.
