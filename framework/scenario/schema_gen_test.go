@@ -415,7 +415,7 @@ func (r refinement) shorten(name, field string) {
 	long, value := r.definitions[name], r.field(name+"."+field)
 	short := []*jsonschema.Schema{{Type: value.Type, Items: value.Items}}
 	if name == "Denied" {
-		short = append([]*jsonschema.Schema{{Type: "boolean", Const: true}}, value.OneOf...)
+		short = append([]*jsonschema.Schema{{Type: "boolean", Const: true, Comments: "write allowed: true"}}, value.OneOf...)
 	}
 	r.definitions[name] = &jsonschema.Schema{OneOf: append(short, long), Description: long.Description}
 }

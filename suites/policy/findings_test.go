@@ -14,11 +14,10 @@ import (
 
 // finding is one of testdata/findings.yaml, which says what the fields mean.
 type finding struct {
-	Name, Expression string
-	Message          *string
-	Rules, Good, Bad []any
-	Policies, Given  []any // instead of the policy with Expression
-	Want             map[string]string
+	Name, Expression                  string
+	Message                           *string
+	Rules, Good, Bad, Policies, Given []any
+	Want                              map[string]string
 }
 
 // TestFindings: the verdicts about policies and samples that got wrong ones.

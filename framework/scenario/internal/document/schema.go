@@ -119,6 +119,10 @@ func (c *invalidDocument) report(e *jsonschema.ValidationError) {
 	case *kind.AnyOf:
 		c.anyOf(e, n, is)
 	case *kind.Const:
+		if comment := c.schema(e.SchemaURL).Comment; comment != "" {
+			c.fail(n, is+fmt.Sprint(k.Want), comment)
+			return
+		}
 		c.notIn([]any{k.Want}, n, is, e.InstanceLocation)
 	case *kind.Enum:
 		c.notIn(k.Want, n, is, e.InstanceLocation)
@@ -179,8 +183,7 @@ func kindOf(jsonType string) Kind {
 func (c *invalidDocument) notIn(values []any, n *Node, is string, location []string) {
 	allowed := texts(values)
 	if len(location) == 0 || n.Kind != KindText {
-		opposite := map[string]string{"denied": "write allowed: true", "allowed": "write denied: and a part of the message"}
-		c.fail(n, is+oneOf(allowed), opposite[strings.Join(location[max(0, len(location)-1):], "")])
+		c.fail(n, is+oneOf(allowed), "")
 		return
 	}
 	hint := DidYouMean(n.Raw, allowed)

@@ -281,8 +281,8 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.mutatedAgain(ctx); err != nil {
 		return err
 	}
-	if err := b.unsent(b.forced(ctx), Foreign); err != nil {
-		return err
+	if err := b.forced(ctx); err != nil {
+		return b.unsent(err, append(mutable(), Shapes, Paramless, Observed, Orders, Reapplied)...) // the policies can have either failurePolicy
 	}
 	if err := b.real(ctx); err != nil {
 		return err

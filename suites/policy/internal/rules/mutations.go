@@ -89,7 +89,7 @@ func patches() []Definition {
 		Source: []string{"https://github.com/kyverno/kyverno/issues/9152", "https://kep.k8s.io/3962"},
 		Check: func(t *T) {
 			t.mutates()
-			for _, c := range t.each(mutated()...) {
+			for _, c := range t.each(mutable()...) {
 				t.Reached()
 				if refusal := c.Refusal(); refusal != "" && !c.Denied() && c.After.Status.Code < 500 {
 					t.Errorf("%s: %d: %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
@@ -104,7 +104,7 @@ func patches() []Definition {
 		Source: []string{"https://github.com/kube-rs/kube/issues/943", "https://github.com/kyverno/kyverno/issues/10026"},
 		Check: func(t *T) {
 			t.mutates()
-			for _, c := range t.each(mutated()...) {
+			for _, c := range t.each(mutable()...) {
 				if c.Refusal() != "" {
 					continue
 				}
@@ -122,7 +122,7 @@ func patches() []Definition {
 		Source: []string{"https://github.com/kyverno/kyverno/issues/1340", "https://github.com/kubernetes/kubernetes/issues/134167"},
 		Check: func(t *T) {
 			t.mutates()
-			for _, c := range t.each(mutated()...) {
+			for _, c := range t.each(mutable()...) {
 				if c.After.Status.Code == http.StatusServiceUnavailable && t.otherwise(c) {
 					continue
 				}
@@ -141,7 +141,7 @@ func patches() []Definition {
 
 var validatingDenies = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'(?: with binding '[^']*')? denied request: `)
 
-// mutated are the groups of requests whose objects policies may change.
-func mutated() []Group {
+// mutable are the groups of requests whose objects policies may change.
+func mutable() []Group {
 	return []Group{Samples, Fixes, Variants, Generated, Siblings, Elements, Foreign}
 }

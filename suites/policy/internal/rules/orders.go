@@ -101,7 +101,7 @@ func (b *bench) forced(ctx context.Context) error {
 	if err := b.replace(ctx, ignore, admissionregistrationv1.Fail); err != nil {
 		return err
 	}
-	if err := b.send(ctx, b.observed.Of(append(mutated(), Unrelated, Repairs)...), func(c *Case) *framework.Result { return &c.Forced }); err != nil {
+	if err := b.send(ctx, b.observed.Of(append(mutable(), Unrelated, Repairs)...), func(c *Case) *framework.Result { return &c.Forced }); err != nil {
 		return err
 	}
 	return b.replace(ctx, ignore, admissionregistrationv1.Ignore)
