@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -184,27 +185,46 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// balanced returns the configuration of a load balancer that chooses the other API server for each connection, after two to the first
+// one: the second waits with the response to a list until it knows what is listed.
+func (r *replicated) balanced(t *testing.T) *rest.Config {
+	t.Helper()
+	var connections atomic.Int64
+	config := &rest.Config{Host: "https://" + serviceName, BearerToken: adminToken, TLSClientConfig: rest.TLSClientConfig{CAData: r.certificate}}
+	config.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		to := r.first
+		if n := connections.Add(1); n > 2 && n%2 == 0 {
+			to = r.second
+		}
+		return new(net.Dialer).DialContext(ctx, network, strings.TrimPrefix(to.Config.Host, "https://"))
+	}
+	return config
+}
+
 // After ready.Wait, no request to one of two API servers gets past a policy, also if the second one learns of it late.
 func TestReplicasReady(t *testing.T) {
-	r := newReplicated(t, lateSecond)
+	r := newReplicated(t, 10*lateSecond)
 	unlist := r.list(t)
 	defer unlist("first")
 	defer unlist("second")
-	client, err := kubernetes.NewForConfig(r.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := r.balanced(t)
+	client := kubernetes.NewForConfigOrDie(config)
+	var err error
 	for resource, object := range map[string]string{
 		"validatingadmissionpolicies":       `{"spec": {"validations": [{"expression": "false"}], "matchConstraints": {"resourceRules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]}}, "metadata": {"name": "none"}}`,
 		"validatingadmissionpolicybindings": `{"spec": {"policyName": "none", "validationActions": ["Deny"]}, "metadata": {"name": "none"}}`,
 	} {
 		err = errors.Join(err, client.AdmissionregistrationV1().RESTClient().Post().Resource(resource).Body([]byte(object)).Do(t.Context()).Error())
 	}
-	if err = errors.Join(err, ready.Wait(t.Context(), r.config, ready.Options{Policies: []string{"none"}})); err != nil {
+	if err = errors.Join(err, ready.Wait(t.Context(), config, ready.Options{Policies: []string{"none"}})); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 20 {
-		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("a%d", n)}}, metav1.CreateOptions{}); err == nil {
+		each := rest.CopyConfig(config)
+		each.Dial = func(ctx context.Context, network, address string) (net.Conn, error) { // clients with the same function share connections
+			return config.Dial(ctx, network, address)
+		}
+		if _, err := kubernetes.NewForConfigOrDie(each).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("a%d", n)}}, metav1.CreateOptions{}); err == nil {
 			t.Fatalf("request %d after Wait was accepted", n)
 		}
 	}
