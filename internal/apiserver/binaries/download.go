@@ -198,7 +198,7 @@ func (j *job) fetch(ctx context.Context, from *url.URL, name string, patience ti
 		n, err := response.Body.Read(chunk)
 		data = append(data, chunk[:n]...)
 		if errors.Is(err, io.EOF) {
-			return data, nil
+			return data, context.Cause(ctx) // a server that sees the end of the request can end its answer at once
 		}
 		if err != nil {
 			return nil, err
