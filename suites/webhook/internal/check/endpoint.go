@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -165,7 +166,8 @@ func (e *endpoint) post(request *http.Request) reply {
 	if len(body) > maxAnswer {
 		return reply{status: response.StatusCode, err: errTooLong}
 	}
-	return reply{status: response.StatusCode, body: body, err: err}
+	// A server that sees the end of the request can end its answer at once.
+	return reply{status: response.StatusCode, body: body, err: cmp.Or(err, request.Context().Err())}
 }
 
 var errTooLong = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
