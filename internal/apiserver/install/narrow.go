@@ -128,7 +128,7 @@ func (i *Installer) toScenario(scope *Scope) narrowing {
 	for _, name := range slices.Compact(names) {
 		values = append(values, name)
 	}
-	return narrowing{id: scope.ID, labels: []any{requirement(corev1.LabelMetadataName, "In", values...)}, clusterScoped: scope.Probes}
+	return narrowing{id: scope.prefix(), labels: []any{requirement(corev1.LabelMetadataName, "In", values...)}, clusterScoped: scope.Probes}
 }
 
 // allNamespaces returns the namespaces of a scenario, and those that its requests name. Some can have placeholders.
