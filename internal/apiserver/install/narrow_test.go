@@ -85,7 +85,7 @@ func TestNarrowKeepsTheManifest(t *testing.T) {
 // What a fence installs is behind what scenarios install, also under names of their own.
 func TestFencesAreLast(t *testing.T) {
 	name := (&Scope{ID: "at-x-fence", Probes: true}).nameOf(kind(KindMutatingWebhooks), "n1")
-	narrowed := narrow(kind(KindMutatingWebhooks), webhookConfiguration(nil), (&Installer{}).toScenario(&Scope{ID: "at-x-fence", Probes: true}))
+	narrowed := narrow(kind(KindMutatingWebhooks), webhookConfiguration(map[string]any{"name": "w"}), (&Installer{}).toScenario(&Scope{ID: "at-x-fence", Probes: true}))
 	if got, _, _ := unstructured.NestedString(narrowed, "metadata", "name"); name < "z" || !strings.HasPrefix(got, strings.TrimSuffix(name, "n1")) {
 		t.Errorf("the name is %q, and that of the manifest %q; want both after those of scenarios", name, got)
 	}
