@@ -17,6 +17,7 @@ import (
 type PolicyContract struct {
 	// Good are objects that the policies allow. The default are the objects of the cases that create
 	// something, are allowed and have no user: at most ten. A Namespace that other objects are in is none of them.
+	// Updates and deletions of cases without a user are samples too, ten of them.
 	Good Manifests `json:"good,omitempty"`
 	// Bad are objects that the policies refuse. The default are the objects of the cases that create
 	// something, are denied and have no user: at most ten.
@@ -57,6 +58,8 @@ type Contract struct {
 	// Good and Bad are the samples.
 	Good []ContractManifest
 	Bad  []ContractSample
+	// Requests are the updates and deletions of the cases.
+	Requests []ContractRequest
 	// Requester is the user of the requests. The zero value is an ordinary user without groups.
 	Requester framework.User
 	// Except are the rules that the policies may break.
@@ -80,6 +83,18 @@ type ContractSample struct {
 	Object ContractManifest
 	Denied string
 	Fix    *ContractManifest
+}
+
+// ContractRequest is an update, or without Old a deletion.
+type ContractRequest struct {
+	// Name says which case it is.
+	Name   string
+	Object ContractManifest
+	// Old is the object before the update.
+	Old         *ContractManifest
+	Subresource string
+	// Denied is a part of the message of the refusal. Empty means that the request is allowed.
+	Denied string
 }
 
 // ContractOf returns the contract of a scenario, or nil. It belongs to the first case of a PolicyTest: a selection
@@ -141,8 +156,9 @@ func (p *policyTable) contractSamples(c *Contract, at *document.Node) {
 		c.Bad = append(c.Bad, sample)
 	}
 	p.samplesOfCases(c, at)
-	if len(c.Good) == 0 && len(p.Problems) == 0 {
-		p.Fail(at, "contract has no good object; expected a case that creates an object, is allowed and has no user", `or add "good:", and "requester:" if only some users may create it`)
+	allowed := func(r ContractRequest) bool { return r.Denied == "" }
+	if len(c.Good) == 0 && !slices.ContainsFunc(c.Requests, allowed) && len(p.Problems) == 0 {
+		p.Fail(at, "contract has no good object; expected a case that is allowed and has no user", `or add "good:", and "requester:" if only some users may create it`)
 	}
 }
 
@@ -159,23 +175,46 @@ func (p *policyTable) contractSample(n *document.Node, where document.Path) *Con
 	return &sample
 }
 
-// samplesOfCases adds the objects of cases to a contract that names no samples.
+// samplesOfCases adds the requests of cases to a contract. Which creations are samples, the contract can say itself.
 func (p *policyTable) samplesOfCases(c *Contract, at *document.Node) {
 	for _, request := range p.requests {
 		of := request.of
 		manifest := contractManifest(*request.object)
-		if request.operation != operationCreate || of.As != nil ||
-			slices.ContainsFunc(c.Given, func(m ContractManifest) bool { return identity(m.Object) == identity(manifest.Object) }) {
+		if of.As != nil || of.Denied == nil && of.Warned != nil || of.Denied != nil && of.Denied.Error != "" {
+			continue
+		}
+		if request.operation != operationCreate {
+			p.addRequest(c, request, manifest)
+			continue
+		}
+		if slices.ContainsFunc(c.Given, func(m ContractManifest) bool { return identity(m.Object) == identity(manifest.Object) }) {
 			continue // it exists already, such as the namespace of another object
 		}
 		known := func(m ContractManifest) bool { return reflect.DeepEqual(m.Object, manifest.Object) }
 		switch {
-		case of.Denied == nil && of.Warned == nil && !at.Has("good") && len(c.Good) < mostSamples && !slices.ContainsFunc(c.Good, known):
+		case of.Denied == nil && !at.Has("good") && len(c.Good) < mostSamples && !slices.ContainsFunc(c.Good, known):
 			c.Good = append(c.Good, manifest)
-		case of.Denied != nil && of.Denied.Error == "" && !at.Has("bad") && len(c.Bad) < mostSamples && !slices.ContainsFunc(c.Bad, func(s ContractSample) bool { return known(s.Object) }):
+		case of.Denied != nil && !at.Has("bad") && len(c.Bad) < mostSamples && !slices.ContainsFunc(c.Bad, func(s ContractSample) bool { return known(s.Object) }):
 			c.Bad = append(c.Bad, ContractSample{Object: manifest, Denied: partOf(*of.Denied)})
 		}
 	}
+}
+
+// addRequest adds an update or a deletion.
+func (p *policyTable) addRequest(c *Contract, request *policyRequest, manifest ContractManifest) {
+	if len(c.Requests) == mostSamples {
+		return
+	}
+	name := fmt.Sprintf("%s %s (case %s)", request.object.Text("kind"), request.object.Get("metadata").Text("name"), request.name)
+	sample := ContractRequest{Name: name, Object: manifest, Subresource: request.of.Subresource}
+	if request.old != nil {
+		old := contractManifest(*request.old)
+		sample.Old = &old
+	}
+	if request.of.Denied != nil {
+		sample.Denied = partOf(*request.of.Denied)
+	}
+	c.Requests = append(c.Requests, sample)
 }
 
 // partOf returns a part of the message of a refusal.

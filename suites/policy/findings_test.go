@@ -17,7 +17,11 @@ type finding struct {
 	Name, Expression                  string
 	Message                           *string
 	Rules, Good, Bad, Policies, Given []any
-	Want                              map[string]string
+	Requests                          []struct {
+		Object, Old any
+		Denied      string
+	}
+	Want map[string]string
 }
 
 // TestFindings: the verdicts about policies and samples that got wrong ones.
@@ -53,6 +57,13 @@ func TestFindings(t *testing.T) {
 			}
 			for _, bad := range each.Bad {
 				s.Bad = append(s.Bad, policy.Bad{Object: manifests(t, bad), Denied: "it is bad"})
+			}
+			for _, each := range each.Requests {
+				request := policy.Request{Object: manifests(t, each.Object), Denied: each.Denied}
+				if each.Old != nil {
+					request.Old = manifests(t, each.Old)
+				}
+				s.Requests = append(s.Requests, request)
 			}
 			var only []string
 			for id := range each.Want {

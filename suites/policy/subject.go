@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -86,6 +88,13 @@ func OfTest(c *scenario.Contract) (Subject, []Option) {
 		return m
 	}
 	s := Subject{Policies: from(c.Policies...), Given: from(c.Given...), Good: from(c.Good...), Requester: c.Requester}
+	for _, each := range c.Requests {
+		request := Request{Name: each.Name, Object: from(each.Object), Subresource: each.Subresource, Denied: each.Denied}
+		if each.Old != nil {
+			request.Old = from(*each.Old)
+		}
+		s.Requests = append(s.Requests, request)
+	}
 	for _, each := range c.Bad {
 		bad := Bad{Object: from(each.Object), Denied: each.Denied}
 		if each.Fix != nil {
@@ -100,7 +109,8 @@ func OfTest(c *scenario.Contract) (Subject, []Option) {
 	return s, options
 }
 
-// Subject describes the policies, and objects that they allow and refuse. Policies and Good are required.
+// Subject describes the policies, and objects that they allow and refuse. Policies are required, and a good object or a request
+// that they allow.
 type Subject struct {
 	// Name is the name of the policies in messages. Empty means the name of the test.
 	Name string
@@ -113,6 +123,8 @@ type Subject struct {
 	Good Manifests
 	// Bad are objects that the policies refuse. Without one, the rules about defects are unsupported.
 	Bad []Bad
+	// Requests are updates and deletions that the policies allow or refuse. The zero value has none.
+	Requests []Request
 	// Requester is the user of the requests. It gets the rights that the requests need. The zero value is an ordinary
 	// user without groups: policies often exempt administrators.
 	Requester framework.User
@@ -131,6 +143,20 @@ type Bad struct {
 	// Fix is the object without its defect: one object of the same kind. The zero value means the first good object of
 	// the same kind. If there is none, the rules about defects do not use this object.
 	Fix Manifests
+}
+
+// Request is an update or a deletion. What it finds is stored before the policies are installed.
+type Request struct {
+	// Name names the request in messages. Empty means requests[0] for the first one.
+	Name string
+	// Object is one object: the new one of an update, or what is deleted.
+	Object Manifests
+	// Old is the object before the update, with the same kind, name and namespace. The zero value means a deletion.
+	Old Manifests
+	// Subresource is the subresource of the update, whose objects have the same kind, such as "status". Empty means none.
+	Subresource string
+	// Denied is a part of the message of the refusal. Empty means that the policies allow the request.
+	Denied string
 }
 
 // read reads the manifests.
@@ -157,25 +183,43 @@ func (s Subject) read() (rules.Subject, error) {
 		return all[0].Object
 	}
 	read.Policies, read.Given = from(s.Policies), from(s.Given)
-	for _, good := range from(s.Good) {
-		read.Good = append(read.Good, good.Object)
+	for i, good := range from(s.Good) {
+		read.Good = append(read.Good, rules.Sample{Name: fmt.Sprintf("good[%d]", i), Object: good.Object})
 	}
 	for i, bad := range s.Bad {
-		object := one(fmt.Sprintf("bad[%d]", i), bad.Object)
-		fix := sameKind(read.Good, object)
+		name := fmt.Sprintf("bad[%d]", i)
+		each := rules.Bad{Sample: rules.Sample{Name: name, Object: one(name, bad.Object)}, Denied: bad.Denied}
 		if !bad.Fix.none() {
-			fix = one(fmt.Sprintf("the fix of bad[%d]", i), bad.Fix)
+			each.Fix = one("the fix of "+name, bad.Fix)
 		}
-		read.Bad = append(read.Bad, rules.Bad{Object: object, Denied: bad.Denied, Fix: fix})
+		read.Bad = append(read.Bad, each)
+	}
+	for i, request := range s.Requests {
+		name := cmp.Or(request.Name, fmt.Sprintf("requests[%d]", i))
+		sample := rules.Sample{Name: name, Object: one(name, request.Object), Deleted: request.Old.none(), Subresource: request.Subresource}
+		if !sample.Deleted {
+			sample.Old = one("the old object of "+name, request.Old)
+		}
+		if request.Denied == "" {
+			read.Good = append(read.Good, sample)
+		} else {
+			read.Bad = append(read.Bad, rules.Bad{Sample: sample, Denied: request.Denied})
+		}
+	}
+	for i, bad := range read.Bad {
+		if bad.Fix == nil {
+			read.Bad[i].Fix = fixOf(bad.Sample, read.Good)
+		}
 	}
 	return read, errors.Join(errs...)
 }
 
-// sameKind returns the first object with the kind of another one, or nil.
-func sameKind(all []map[string]any, object map[string]any) map[string]any {
-	for _, each := range all {
-		if object != nil && each["apiVersion"] == object["apiVersion"] && each["kind"] == object["kind"] {
-			return each
+// fixOf returns the first good object of the same kind as a bad one, by the same request: an update of the same object. It can be nil.
+func fixOf(bad rules.Sample, all []rules.Sample) map[string]any {
+	for _, good := range all {
+		same := bad.Object != nil && good.Object["apiVersion"] == bad.Object["apiVersion"] && good.Object["kind"] == bad.Object["kind"]
+		if same && !bad.Deleted && !good.Deleted && good.Subresource == bad.Subresource && reflect.DeepEqual(good.Old, bad.Old) {
+			return good.Object
 		}
 	}
 	return nil

@@ -53,7 +53,8 @@ the Service: give that name with --server-name.
 A sample is FILE, which is created, or OPERATION:FILE, such as DELETE:FILE, with an object that exists.
 
 With --policies, check the rules for policies on a kube-apiserver of this machine, with requests that are derived from
-objects that the policies allow (--good) and refuse (--bad).
+objects that the policies allow (--good) and refuse (--bad): their creations, or with DELETE:FILE their deletions. Updates are
+samples of a PolicyTest with the field contract.
 
 The exit codes are the same as for run.`,
 		Example: "  admissiontest contract --url https://127.0.0.1:9443 --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'bad.yaml=is not allowed'\n  admissiontest contract --url https://127.0.0.1:9443/validate --kind validating --allow good.yaml -o junit\n  admissiontest contract --url https://127.0.0.1:9443 --server-name guard.default.svc --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'DELETE:kept.yaml=is protected'\n  admissiontest contract --policies config/policy --good good.yaml --bad 'bad.yaml=must have limits'",
@@ -150,10 +151,9 @@ func (o contractOptions) check(ctx context.Context) (report.Report, error) {
 
 // checkPolicies checks the rules for policies.
 func (o contractOptions) checkPolicies(ctx context.Context) (report.Report, error) {
-	s := policy.Subject{Policies: policy.Files(o.policies...), Given: policy.Files(o.given...), Good: policy.Files(o.good...), KubernetesVersion: o.version}
-	for _, arg := range o.bad {
-		file, message, _ := strings.Cut(arg, "=")
-		s.Bad = append(s.Bad, policy.Bad{Object: policy.Files(file), Denied: message})
+	s, err := o.policySubject()
+	if err != nil {
+		return report.Report{}, err
 	}
 	var options []policy.Option
 	if len(o.only) > 0 {
@@ -177,6 +177,42 @@ func (o contractOptions) checkPolicies(ctx context.Context) (report.Report, erro
 	}
 	result.Summary = report.Count(result.Outcomes)
 	return result, nil
+}
+
+// policySubject returns the policies and samples that the flags describe.
+func (o contractOptions) policySubject() (policy.Subject, error) {
+	s := policy.Subject{Policies: policy.Files(o.policies...), Given: policy.Files(o.given...), KubernetesVersion: o.version}
+	var created []string
+	for _, arg := range o.good {
+		switch sample := sampleOf(arg); sample.Operation {
+		case "", "CREATE":
+			created = append(created, sample.File)
+		case "DELETE":
+			s.Requests = append(s.Requests, policy.Request{Name: arg, Object: policy.Files(sample.File)})
+		default:
+			return s, notHere("good", arg)
+		}
+	}
+	for _, arg := range o.bad {
+		file, message, _ := strings.Cut(arg, "=")
+		switch sample := sampleOf(file); {
+		case sample.Operation == "DELETE" && message != "":
+			s.Requests = append(s.Requests, policy.Request{Name: file, Object: policy.Files(sample.File), Denied: message})
+		case sample.Operation == "DELETE":
+			return s, usagef("--bad %s has no message: want %s=MESSAGE, a part of the message of the refusal", arg, file)
+		case sample.Operation == "UPDATE", sample.Operation == "CONNECT":
+			return s, notHere("bad", arg)
+		default:
+			s.Bad = append(s.Bad, policy.Bad{Object: policy.Files(sample.File), Denied: message})
+		}
+	}
+	s.Good = policy.Files(created...)
+	return s, nil
+}
+
+// notHere says what to do instead of a sample of another operation.
+func notHere(name, arg string) error {
+	return usagef("--%s %s: want FILE or DELETE:FILE; for an update, write a PolicyTest with old, and contract: {}", name, arg)
 }
 
 // connects returns why no connection to an address is possible. That an address is wrong is reported later.

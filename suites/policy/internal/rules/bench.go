@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -87,12 +88,12 @@ func (b *bench) given(ctx context.Context) error {
 		}
 	}
 	for _, s := range b.subject.samples() {
-		u := b.addressed(s.object)
+		u := b.addressed(s.Object)
 		if name := u.GetNamespace(); !slices.Contains(known, name) {
 			known = append(known, name)
 			namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
 			if err := b.on.shared.Install(ctx, namespace, nil); err != nil {
-				return fmt.Errorf("%w: %s: create the namespace %s: %w", ErrSubject, s.name, name, err)
+				return fmt.Errorf("%w: %s: create the namespace %s: %w", ErrSubject, s.Name, name, err)
 			}
 		}
 		if s.kind.Kind == "ServiceAccount" && u.GetName() == "default" {
@@ -154,15 +155,18 @@ func (b *bench) install(ctx context.Context) error {
 func (b *bench) before(ctx context.Context) error {
 	for _, s := range b.subject.samples() {
 		if _, err := b.server.Namespaced(s.kind); errors.Is(err, framework.ErrNotServed) {
-			b.observed.NotServed = append(b.observed.NotServed, s.name+": "+err.Error())
+			b.observed.NotServed = append(b.observed.NotServed, s.Name+": "+err.Error())
 			continue
 		} else if err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrSubject, s.name, err)
+			return fmt.Errorf("%w: %s: %w", ErrSubject, s.Name, err)
+		}
+		if err := b.exist(ctx, &s); err != nil {
+			return err
 		}
 		b.samples = append(b.samples, s)
-		b.create(Samples, s, s.object, "")
+		b.derive(Samples, s, s.Object, "")
 		if s.fix != nil {
-			b.create(Fixes, s, s.fix, "with its fix")
+			b.derive(Fixes, s, s.fix, "with its fix")
 		}
 	}
 	if err := b.readSchemas(ctx); err != nil {
@@ -182,7 +186,9 @@ func (b *bench) before(ctx context.Context) error {
 	b.existing(ctx)
 	for _, s := range b.samples {
 		for _, derive := range derivations() {
-			derive(b, s)
+			if !s.Deleted {
+				derive(b, s)
+			}
 		}
 		b.stored(ctx, s)
 	}
@@ -194,6 +200,30 @@ func (b *bench) before(ctx context.Context) error {
 		return err
 	}
 	return b.send(ctx, b.observed.Cases[len(first):], before)
+}
+
+// exist stores the object that the request of a sample finds: under its own name, or under another one if another sample needs
+// something else there.
+func (b *bench) exist(ctx context.Context, s *sample) error {
+	manifest := s.found()
+	if manifest == nil {
+		return nil
+	}
+	u := b.addressed(manifest)
+	same := func(other map[string]any) bool {
+		o := b.addressed(other)
+		return o.GroupVersionKind() == u.GroupVersionKind() && o.GetNamespace() == u.GetNamespace() && o.GetName() == u.GetName()
+	}
+	if slices.ContainsFunc(b.subject.samples(), func(o sample) bool { return same(o.Object) && !reflect.DeepEqual(o.found(), manifest) }) {
+		u.SetName(b.storedName(*s, u.GetName(), "-old"))
+	}
+	if err := b.sandbox.Install(ctx, u.Object, nil); err != nil {
+		return fmt.Errorf("%w: %s: store what its request finds: %w", ErrSubject, s.Name, err)
+	}
+	if s.stored = b.get(ctx, s.kind, u, ""); s.stored == nil {
+		return errors.Join(b.err, fmt.Errorf("%w: %s: the API server does not have what its request finds", ErrSubject, s.Name))
+	}
+	return nil
 }
 
 // grant gives users the rights for the requests of cases. It writes roles, which a policy can refuse, so it is for before
@@ -296,5 +326,8 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.unsent(b.inOrders(ctx), Orders); err != nil {
 		return err
 	}
-	return b.unsent(b.withoutPolicies(ctx), Reapplied)
+	if err := b.unsent(b.withoutPolicies(ctx), Reapplied); err != nil {
+		return err
+	}
+	return b.unsent(b.underOwnNames(ctx), Unrelated, Deletions, Controller, Finalizers, Violations)
 }

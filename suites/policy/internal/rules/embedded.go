@@ -36,7 +36,7 @@ func (e embedded) template() cel.Path { return e.path[:len(e.path)-1] }
 // embeddedIn returns the parts of a sample that are the spec of another kind.
 func (b *bench) embeddedIn(s sample) []embedded {
 	var found []embedded
-	for _, path := range vary.Paths(s.object, nil) {
+	for _, path := range vary.Paths(s.Object, nil) {
 		other, is := embeddable(kinds.TypeAt(b.openAPI[s.kind.GroupVersion()], s.kind, path))
 		if is && len(path) > 1 && other.GroupKind() != s.kind.GroupKind() {
 			found = append(found, embedded{path, other})
@@ -49,8 +49,11 @@ func (b *bench) embeddedIn(s sample) []embedded {
 // them.
 func (b *bench) children(s sample) {
 	manager := Controllers()[2]
+	if s.stored != nil {
+		return
+	}
 	for _, part := range b.embeddedIn(s) {
-		child, what := b.addressed(childOf(s.object, part)), fmt.Sprintf("the %s of %s", part.kind.Kind, part.path)
+		child, what := b.addressed(childOf(s.Object, part)), fmt.Sprintf("the %s of %s", part.kind.Kind, part.path)
 		if s.good >= 0 {
 			child.SetGenerateName("contract-child-")
 			controlled(child)
@@ -61,7 +64,7 @@ func (b *bench) children(s sample) {
 			continue
 		}
 		if outside := b.outside(s, part); outside != nil {
-			b.observed.Lacks[Embedded] = fmt.Sprintf("the policies also read what is not in the template: %s: %s", s.name, outside)
+			b.observed.Lacks[Embedded] = fmt.Sprintf("the policies also read what is not in the template: %s: %s", s.Name, outside)
 			continue
 		}
 		child.SetName("contract-child")

@@ -139,7 +139,7 @@ func operations() []Definition {
 // requests without the params that the policies ask for.
 func made() []Group {
 	return []Group{
-		Samples, Fixes, Variants, Generated, Unrelated, Repairs, Violations, Siblings, Subwrites, Elements, Finalizers, Renamed, Embedded, Children, Owned,
+		Samples, Fixes, Variants, Generated, Unrelated, Lacking, Repairs, Violations, Siblings, Subwrites, Elements, Finalizers, Renamed, Embedded, Children, Owned,
 		Applied, Reapplied, Verbs, Versions, Exempted, Constants, Foreign, Forms, Orders, Existing,
 	}
 }

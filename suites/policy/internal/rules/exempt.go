@@ -19,7 +19,7 @@ const (
 // exempted gives a bad object each label and annotation that the policies name, and takes it away.
 func (b *bench) exempted(s sample) {
 	add := func(object map[string]any, change string) {
-		b.create(Exempted, s, object, change).Control = b.sampleCase(s)
+		b.derive(Exempted, s, object, change).Control = b.sampleCase(s)
 	}
 	keys := b.subject.keys()
 	for _, k := range keys[:min(len(keys), mostKeys)] {
@@ -27,13 +27,13 @@ func (b *bench) exempted(s sample) {
 		if s.bad < 0 || s.inDefect(path) {
 			continue
 		}
-		old, present := vary.At(s.object, path)
+		old, present := vary.At(s.Object, path)
 		if present {
-			add(vary.With(s.object, path, vary.Remove), "without "+path.String())
+			add(vary.With(s.Object, path, vary.Remove), "without "+path.String())
 		}
 		for _, value := range k.values[:min(len(k.values), mostValues)] {
 			if value != old && len(value) <= 63 && (k.in != "labels" || aKey.MatchString(value)) {
-				add(withEntry(s.object, path, value), fmt.Sprintf("with %s: %s", path, value))
+				add(withEntry(s.Object, path, value), fmt.Sprintf("with %s: %s", path, value))
 			}
 		}
 	}
@@ -62,8 +62,8 @@ func (b *bench) constants(s sample) {
 			if c.open == "endsWith" {
 				name = "x" + c.text
 			}
-			request := framework.Create(b.addressed(s.object)).WithUser(framework.User{Name: name})
-			b.add(Constants, s, request, "create", fmt.Sprintf("as %s, where %s(%q) is true", name, c.open, c.text))
+			as := b.derive(Constants, s, s.Object, fmt.Sprintf("as %s, where %s(%q) is true", name, c.open, c.text))
+			as.Request = as.Request.WithUser(framework.User{Name: name})
 		case s.good >= 0 && !c.user:
 			b.near(s, c)
 		}
@@ -73,18 +73,18 @@ func (b *bench) constants(s sample) {
 // near adds the requests for the values of a good sample that have a constant. Without the constant a value must be refused: otherwise the
 // constant does not decide.
 func (b *bench) near(s sample, c constant) {
-	for _, path := range vary.Paths(s.object, nil) {
-		value, _ := vary.At(s.object, path)
+	for _, path := range vary.Paths(s.Object, nil) {
+		value, _ := vary.At(s.Object, path)
 		text, _ := value.(string)
 		replaced, more, ok := c.inside(text)
 		if !ok || strings.Contains(text, "\n") {
 			continue
 		}
 		set := func(value string) map[string]any {
-			return vary.With(s.object, path, func(any) (any, bool) { return value, true })
+			return vary.With(s.Object, path, func(any) (any, bool) { return value, true })
 		}
-		control := b.create(Controls, s, set(replaced), fmt.Sprintf("with %s: %s", path, replaced))
-		near := b.create(Constants, s, set(more), fmt.Sprintf("with %s: %s, where %s(%q) is true", path, more, c.open, c.text))
+		control := b.derive(Controls, s, set(replaced), fmt.Sprintf("with %s: %s", path, replaced))
+		near := b.derive(Constants, s, set(more), fmt.Sprintf("with %s: %s, where %s(%q) is true", path, more, c.open, c.text))
 		near.needs = []need{accepted(control), func() string {
 			if control.Denied() && len(control.Errors()) == 0 {
 				return ""

@@ -34,7 +34,7 @@ func (b *bench) existing(ctx context.Context) {
 			u.SetGroupVersionKind(kind)
 			name := u.GetNamespace() + "/" + u.GetName()
 			if !strings.Contains(name, b.server.RunID()) && !storedCopy.MatchString(name) {
-				s := sample{good: -1, bad: -1, name: kind.Kind + " " + strings.TrimPrefix(name, "/")}
+				s := sample{good: -1, bad: -1, Sample: Sample{Name: kind.Kind + " " + strings.TrimPrefix(name, "/")}}
 				b.add(Existing, s, framework.Update(u, u).WithUser(manager), "update", "without a change, as "+manager.Name)
 			}
 		}

@@ -15,14 +15,14 @@ const quantityType = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 // forms creates a sample with each quantity in another form of the same value, which the schema finds.
 func (b *bench) forms(s sample) {
-	for _, path := range vary.Paths(s.object, nil) {
+	for _, path := range vary.Paths(s.Object, nil) {
 		if kinds.TypeAt(b.openAPI[s.kind.GroupVersion()], s.kind, path) != quantityType {
 			continue
 		}
-		value, _ := vary.At(s.object, path)
+		value, _ := vary.At(s.Object, path)
 		for _, form := range equalQuantities(fmt.Sprint(value)) {
-			other := vary.With(s.object, path, func(any) (any, bool) { return form, true })
-			b.create(Forms, s, other, fmt.Sprintf("with %s: %s, which is %v", path, form, value)).Control = b.sampleCase(s)
+			other := vary.With(s.Object, path, func(any) (any, bool) { return form, true })
+			b.derive(Forms, s, other, fmt.Sprintf("with %s: %s, which is %v", path, form, value)).Control = b.sampleCase(s)
 		}
 	}
 }

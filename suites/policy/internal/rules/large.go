@@ -15,10 +15,10 @@ const times = 10
 // large creates a sample in which a list or map that an expression loops over has ten times as many elements.
 func (b *bench) large(s sample) {
 	read := b.subject.readPaths(Policy.expressions)
-	for _, path := range vary.Paths(s.object, nil) {
-		if value, _ := vary.At(s.object, path); isCollection(value) && read.loopsOver(path) {
-			more := vary.With(s.object, path, func(old any) (any, bool) { return multiplied(old), true })
-			b.create(Large, s, more, fmt.Sprintf("with %d times as many elements in %s", times, path))
+	for _, path := range vary.Paths(s.Object, nil) {
+		if value, _ := vary.At(s.Object, path); isCollection(value) && read.loopsOver(path) {
+			more := vary.With(s.Object, path, func(old any) (any, bool) { return multiplied(old), true })
+			b.derive(Large, s, more, fmt.Sprintf("with %d times as many elements in %s", times, path))
 		}
 	}
 }

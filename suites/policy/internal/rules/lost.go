@@ -102,13 +102,13 @@ func (b *bench) foreign(s sample) {
 	if !b.subject.mutating() {
 		return
 	}
-	varied := s.object
+	varied := s.Object
 	for _, in := range []string{"labels", "annotations"} {
 		varied = withEntry(varied, cel.Path{"metadata", in, "contract.admissiontest.dev/other"}, "kept")
 	}
 	u := b.addressed(varied)
 	u.SetFinalizers(append(u.GetFinalizers(), finalizer))
-	b.create(Foreign, s, u.Object, "with a label, an annotation and a finalizer of another client")
+	b.derive(Foreign, s, u.Object, "with a label, an annotation and a finalizer of another client")
 }
 
 // Drift returns the paths at which the response to a second apply differs from the first one, unless it has there what the

@@ -37,7 +37,7 @@ func badElements(s sample) []badElement {
 			_, isIndex := step.(int)
 			if at := path[:i+1]; i > 0 && isIndex && !known[at.String()] {
 				known[at.String()] = true
-				value, _ := vary.At(s.object, at)
+				value, _ := vary.At(s.Object, at)
 				fields, ok := value.(map[string]any)
 				if _, named := path[i-1].(string); !named || !ok {
 					continue
@@ -58,15 +58,15 @@ func badElements(s sample) []badElement {
 func (b *bench) moved(s sample) {
 	for _, item := range badElements(s) {
 		needs := b.elementNeeds(s, item)
-		if !named(item.bad) || !item.byName && !referred(s.object, item.list, item.bad["name"]) {
+		if !named(item.bad) || !item.byName && !referred(s.Object, item.list, item.bad["name"]) {
 			b.positions(s, item, needs) // otherwise the policy may ask for an element of a name, or nothing refers to it under another
 		}
 		for _, path := range b.listsBeside(s, item) {
-			control := b.create(Controls, s, appended(s.fix, path, item.good), "with its fix, and the good element in "+path.String())
+			control := b.derive(Controls, s, appended(s.fix, path, item.good), "with its fix, and the good element in "+path.String())
 			if control == nil {
 				continue
 			}
-			c := b.create(Siblings, s, appended(s.fix, path, item.bad), "with its fix, and the bad element in "+path.String())
+			c := b.derive(Siblings, s, appended(s.fix, path, item.bad), "with its fix, and the bad element in "+path.String())
 			c.needs = append(slices.Clone(needs), accepted(control))
 		}
 	}
@@ -77,10 +77,10 @@ func (b *bench) moved(s sample) {
 func (b *bench) elementNeeds(s sample, item badElement) []need {
 	var needs []need
 	renamed := vary.With(s.fix, item.path, func(any) (any, bool) { return withName(item.bad, movedName), true })
-	if c := b.create(Controls, s, renamed, fmt.Sprintf("with its fix, and of the bad object only %s, under another name", item.path)); c != nil {
+	if c := b.derive(Controls, s, renamed, fmt.Sprintf("with its fix, and of the bad object only %s, under another name", item.path)); c != nil {
 		needs = append(needs, refused(c))
 	}
-	if c := b.create(Controls, s, vary.With(s.fix, item.path, vary.Remove), fmt.Sprintf("with its fix without %s", item.path)); c != nil {
+	if c := b.derive(Controls, s, vary.With(s.fix, item.path, vary.Remove), fmt.Sprintf("with its fix without %s", item.path)); c != nil {
 		needs = append(needs, notAsked(c))
 	}
 	return needs
@@ -97,7 +97,7 @@ func (b *bench) positions(s sample, item badElement, needs []need) {
 	}
 	for _, order := range slices.Sorted(maps.Keys(orders)) {
 		varied := vary.With(s.fix, item.list, func(any) (any, bool) { return orders[order], true })
-		if c := b.create(Elements, s, varied, fmt.Sprintf("with its fix, and the bad element of %s %s", item.list, order)); c != nil {
+		if c := b.derive(Elements, s, varied, fmt.Sprintf("with its fix, and the bad element of %s %s", item.list, order)); c != nil {
 			c.needs = needs
 		}
 	}

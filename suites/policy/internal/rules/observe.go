@@ -20,7 +20,9 @@ type Case struct {
 	What string
 	// Good and Bad are the indexes of the sample that it was made from; the other one is -1.
 	Good, Bad int
-	Request   framework.Request
+	// Own is true for a request about a sample that is stored under its own name.
+	Own     bool
+	Request framework.Request
 	// Control is another request with which this one is compared. Nil means none.
 	Control *Case
 	// needs are what must be true of other requests, or this one says nothing about the policies.
@@ -88,6 +90,7 @@ const (
 	Variants   Group = "variants"    // a field removed, a list or map emptied
 	Generated  Group = "generated"   // the object with generateName
 	Violations Group = "violations"  // the update of a stored fix to the bad object
+	Lacking    Group = "lacking"     // the update of a label of a stored object that lacks what is read
 	Unrelated  Group = "unrelated"   // the update of a label of a stored object
 	Repairs    Group = "repairs"     // the update of a stored bad object to its fix
 	Finalizers Group = "finalizers"  // the update of an object in deletion that removes the finalizer

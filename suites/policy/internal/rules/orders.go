@@ -50,8 +50,8 @@ func (b *bench) inOrders(ctx context.Context) error {
 			for _, c := range alone[i] {
 				copied := *c
 				copied.What += ", then with only " + second.GetName()
-				if i != j && c.After.Allowed() {
-					copied.Request.Object, copied.After = &unstructured.Unstructured{Object: c.made(c.After)}, framework.Result{}
+				if made := c.made(c.After); i != j && c.After.Allowed() && made != nil {
+					copied.Request.Object, copied.After = &unstructured.Unstructured{Object: made}, framework.Result{}
 					sent = append(sent, &copied)
 				}
 				both[[2]int{i, j}] = append(both[[2]int{i, j}], &copied)

@@ -47,8 +47,8 @@ func (b *bench) readSchemas(ctx context.Context) error {
 // lacks says why no request of a group can be made.
 func (b *bench) lacks() {
 	lacks := b.observed.Lacks
-	if !slices.ContainsFunc(b.samples, func(s sample) bool { return s.bad >= 0 && len(b.otherVersions(s.kind)) > 0 }) {
-		lacks[Versions] = "the API server serves no kind of a bad object in another version"
+	if !slices.ContainsFunc(b.samples, func(s sample) bool { return s.bad >= 0 && s.stored == nil && len(b.otherVersions(s.kind)) > 0 }) {
+		lacks[Versions] = "the API server serves no kind of a bad object that is created in another version"
 	}
 	if len(b.subject.keys()) == 0 {
 		lacks[Exempted] = "no objectSelector and no matchCondition names a label or annotation of the object"

@@ -6,13 +6,16 @@ import (
 	"regexp"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
+	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
@@ -30,12 +33,14 @@ func Controllers() []framework.User {
 	}
 }
 
-// sample is an object of the Subject.
+// sample is a Sample of the Subject.
 type sample struct {
+	Sample
 	good, bad int
-	name      string // "good[0]"
 	kind      schema.GroupVersionKind
-	object    map[string]any
+	// stored is the object that the request finds, or nil: it creates one. Own is true for requests about it under its own name.
+	stored *unstructured.Unstructured
+	own    bool
 	// fix is that of a bad one, and whole where they differ. Defect is that without what the policies do not read.
 	fix           map[string]any
 	whole, defect []cel.Path
@@ -43,19 +48,19 @@ type sample struct {
 
 func (s Subject) samples() []sample {
 	var all []sample
-	for i, manifest := range s.Good {
-		all = append(all, sample{good: i, bad: -1, object: manifest, name: fmt.Sprintf("good[%d]", i)})
+	for i, good := range s.Good {
+		all = append(all, sample{Sample: good, good: i, bad: -1})
 	}
 	for i, bad := range s.Bad {
 		whole := bad.Defect()
-		one := sample{good: -1, bad: i, object: bad.Object, fix: bad.Fix, name: fmt.Sprintf("bad[%d]", i), whole: whole}
+		one := sample{Sample: bad.Sample, good: -1, bad: i, fix: bad.Fix, whole: whole}
 		if bad.Fix != nil {
 			one.defect = s.deciding(whole)
 		}
 		all = append(all, one)
 	}
 	for i := range all {
-		all[i].kind = (&unstructured.Unstructured{Object: all[i].object}).GroupVersionKind()
+		all[i].kind = (&unstructured.Unstructured{Object: all[i].Object}).GroupVersionKind()
 	}
 	return all
 }
@@ -65,12 +70,21 @@ func (s sample) inDefect(path cel.Path) bool {
 	return slices.ContainsFunc(s.whole, func(p cel.Path) bool { return p.Below(path) || path.Below(p) })
 }
 
-// create adds the creation of a manifest that was made from a sample. Without a manifest, it returns nil.
-func (b *bench) create(group Group, s sample, manifest map[string]any, change string) *Case {
-	if manifest == nil {
+// derive adds the request of a sample with another object that was made from it: its creation, or the update of what is stored to
+// it. Without an object, it returns nil. A deletion has no other object.
+func (b *bench) derive(group Group, s sample, manifest map[string]any, change string) *Case {
+	switch {
+	case manifest == nil:
 		return nil
+	case s.stored == nil:
+		return b.add(group, s, framework.Create(b.addressed(manifest)), "create", change)
+	case s.Deleted:
+		return b.add(group, s, framework.Delete(s.stored), "delete", change)
 	}
-	return b.add(group, s, framework.Create(b.addressed(manifest)), "create", change)
+	changed := vary.Patched(s.stored.Object, object.MergePatch(s.Old, manifest)) // what is stored has more than its manifest
+	request := framework.Update(s.stored, &unstructured.Unstructured{Object: changed})
+	request.Subresource = s.Subresource
+	return b.add(group, s, request, "update", change)
 }
 
 // add adds a request.
@@ -81,7 +95,7 @@ func (b *bench) add(group Group, s sample, request framework.Request, verb, chan
 }
 
 func (b *bench) newCase(group Group, s sample, request framework.Request, verb, change string) *Case {
-	what := verb + " " + s.name
+	what := verb + " " + s.Name
 	if change != "" {
 		what += ", " + change
 	}
@@ -89,7 +103,7 @@ func (b *bench) newCase(group Group, s sample, request framework.Request, verb, 
 		request = request.WithUser(b.subject.Requester)
 	}
 	request.InProcess = framework.InProcess{} // an API server reads the old object itself
-	return &Case{Group: group, What: what, Good: s.good, Bad: s.bad, Request: request.WithDryRun()}
+	return &Case{Group: group, What: what, Good: s.good, Bad: s.bad, Own: s.own, Request: request.WithDryRun()}
 }
 
 // addressed returns an object with a namespace, if its kind has one.
@@ -104,49 +118,63 @@ func (b *bench) addressed(manifest map[string]any) *unstructured.Unstructured {
 // derivations make requests of a sample, beside those about a stored copy.
 func derivations() []func(*bench, sample) {
 	return []func(*bench, sample){
-		(*bench).variants, (*bench).moved, (*bench).applied, (*bench).exempted, (*bench).constants, (*bench).foreign, (*bench).forms, (*bench).children, (*bench).large,
+		(*bench).variants, (*bench).moved, (*bench).verbs, (*bench).exempted, (*bench).constants, (*bench).foreign, (*bench).forms, (*bench).children, (*bench).large,
 	}
 }
 
 // variants removes each value that an expression reads, and empties each such list and map. If it is not known what an expression reads,
 // each value is varied.
 func (b *bench) variants(s sample) {
-	read := b.subject.readPaths(Policy.expressions)
-	for _, path := range vary.Paths(s.object, nil) {
-		for _, less := range lessOf(s.object, path) {
-			if read.lost || read.have(path) {
-				c := b.create(Variants, s, less.object, less.change)
-				c.needs = []need{func() string {
-					if s.bad >= 0 && (s.fix == nil || s.inDefect(path)) {
-						return "what is varied belongs to the defect"
-					}
-					return ""
-				}}
+	for _, less := range b.lessRead(s.Object) {
+		c := b.derive(Variants, s, less.object, less.change)
+		c.needs = []need{func() string {
+			if s.bad >= 0 && (s.fix == nil || s.inDefect(less.path)) {
+				return "what is varied belongs to the defect"
 			}
-		}
+			return ""
+		}}
 	}
-	varied := b.addressed(s.object)
-	if name := varied.GetName(); name != "" {
+	varied := b.addressed(s.Object)
+	if name := varied.GetName(); name != "" && s.stored == nil {
 		varied.SetName("")
 		varied.SetGenerateName(name + "-")
-		b.create(Generated, s, varied.Object, "with generateName")
+		b.derive(Generated, s, varied.Object, "with generateName")
 		varied.SetGenerateName("")
 		varied.SetName(b.storedName(s, name, "-renamed"))
-		b.create(Renamed, s, varied.Object, "under another name")
+		b.derive(Renamed, s, varied.Object, "under another name")
 	}
 }
 
 // less is an object that lacks a value.
 type less struct {
 	change string
+	path   cel.Path
 	object map[string]any
+}
+
+// lessRead returns an object without each value that an expression reads, and with each such list and map empty. A Pod without volumes is
+// also without the token that an admission plugin would mount.
+func (b *bench) lessRead(object map[string]any) []less {
+	read := b.subject.readPaths(Policy.expressions)
+	var all []less
+	for _, path := range vary.Paths(object, nil) {
+		if !read.lost && !read.have(path) {
+			continue
+		}
+		all = append(all, lessOf(object, path)...)
+		if last := path[len(path)-1]; object["kind"] == "Pod" && (last == "volumes" || last == "volumeMounts") {
+			token := vary.With(vary.With(object, path, vary.Remove), cel.Path{"spec", "automountServiceAccountToken"}, func(any) (any, bool) { return false, true })
+			all = append(all, less{fmt.Sprintf("without %s, with automountServiceAccountToken: false", path), path, token})
+		}
+	}
+	return all
 }
 
 // lessOf returns an object with the list or map at a path empty, and without the value there.
 func lessOf(object map[string]any, path cel.Path) []less {
-	all := []less{{"without " + path.String(), vary.With(object, path, vary.Remove)}}
+	all := []less{{"without " + path.String(), path, vary.With(object, path, vary.Remove)}}
 	if old, _ := vary.At(object, path); isCollection(old) {
-		all = append([]less{{"with empty " + path.String(), vary.With(object, path, vary.Empty)}}, all...)
+		all = append([]less{{"with empty " + path.String(), path, vary.With(object, path, vary.Empty)}}, all...)
 	}
 	return all
 }
@@ -157,11 +185,14 @@ func isCollection(value any) bool {
 	return len(fields)+len(list) > 0
 }
 
-// stored stores a copy of a sample, and adds the requests about it.
+// stored stores a copy of a sample that is created, and adds the requests about what is stored.
 func (b *bench) stored(ctx context.Context, s sample) {
-	kept := b.storeShared(ctx, s, s.object, "-stored")
-	b.copied[s.name] = kept != nil
-	if len(s.whole) > 0 { // an update cannot change the name or namespace
+	kept := s.stored
+	if kept == nil {
+		kept = b.storeShared(ctx, s, s.Object, "-stored")
+		b.copied[s.Name] = kept != nil
+	}
+	if len(s.whole) > 0 && s.stored == nil { // an update cannot change the name or namespace
 		if fixed := b.storeShared(ctx, s, s.fix, "-fixed"); fixed != nil {
 			b.violations(ctx, s, kept, fixed)
 		}
@@ -169,11 +200,22 @@ func (b *bench) stored(ctx context.Context, s sample) {
 	if kept == nil {
 		return // the API server refuses it: pass A has the sample itself, and says so
 	}
-	labelled := &unstructured.Unstructured{Object: withEntry(kept.Object, cel.Path{"metadata", "labels", "contract.admissiontest.dev/label"}, "new")}
-	b.patched(s, b.add(Unrelated, s, framework.Update(kept, labelled), "update the stored", "with another label"), kept)
-	if len(s.whole) > 0 {
+	if len(s.whole) > 0 && s.stored == nil {
 		b.add(Repairs, s, framework.Update(kept, edited(kept, s.fix, s.whole)), "update the stored", "to its fix")
 	}
+	b.about(s, kept)
+	b.lacking(ctx, s)
+	b.ending(ctx, s)
+}
+
+// labelled is the update of a stored object with another label.
+func labelled(kept *unstructured.Unstructured) framework.Request {
+	return framework.Update(kept, &unstructured.Unstructured{Object: withEntry(kept.Object, cel.Path{"metadata", "labels", "contract.admissiontest.dev/label"}, "new")})
+}
+
+// about adds the requests about a stored sample: an update that changes something else, and deletions.
+func (b *bench) about(s sample, kept *unstructured.Unstructured) {
+	b.patched(s, b.add(Unrelated, s, labelled(kept), "update the stored", "with another label"), kept)
 	b.add(Deletions, s, framework.Delete(kept), "delete the stored", "")
 	collection := framework.DeleteCollection(kept)
 	for _, user := range Controllers() {
@@ -182,13 +224,26 @@ func (b *bench) stored(ctx context.Context, s sample) {
 			b.add(Controller, s, collection.WithUser(user), "delete the collection of", "as "+user.Name)
 		}
 	}
-	b.ending(ctx, s)
+}
+
+// lacking stores copies of a good sample that lack what an expression reads, and updates something else of them: an object can have been
+// stored before the policy.
+func (b *bench) lacking(ctx context.Context, s sample) {
+	if s.good < 0 || !b.subject.handles(admissionregistrationv1.Update) {
+		return
+	}
+	all := b.lessRead(s.existing())
+	for i, less := range all[:min(len(all), mostShapes)] {
+		if kept := b.store(ctx, s, less.object, fmt.Sprintf("-lacking-%d", i)); kept != nil {
+			b.add(Lacking, s, labelled(kept), "update the stored", less.change+", with another label")
+		}
+	}
 }
 
 // violations makes a stored fix bad, by each verb and, unless kept is nil, by each subresource, and creates the bad object in other
 // versions.
 func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructured.Unstructured) {
-	b.patched(s, b.add(Violations, s, framework.Update(fixed, edited(fixed, s.object, s.whole)), "update the stored fix of", "to the bad object"), fixed)
+	b.patched(s, b.add(Violations, s, framework.Update(fixed, edited(fixed, s.Object, s.whole)), "update the stored fix of", "to the bad object"), fixed)
 	b.partly(s, fixed)
 	if kept != nil {
 		b.versions(ctx, s, kept, fixed)
@@ -201,7 +256,7 @@ func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructu
 func (b *bench) partly(s sample, fixed *unstructured.Unstructured) {
 	add := func(values []cel.Path, where string) {
 		if alone := b.alone(s, values, where); alone != nil { // otherwise it is the whole difference
-			c := b.add(Violations, s, framework.Update(fixed, edited(fixed, s.object, values)), "update the stored fix of", "to the bad object, only at "+where)
+			c := b.add(Violations, s, framework.Update(fixed, edited(fixed, s.Object, values)), "update the stored fix of", "to the bad object, only at "+where)
 			c.needs = []need{refused(alone)}
 		}
 	}
@@ -220,11 +275,11 @@ const mostParts = 10
 
 // alone creates the fix with only the values of the bad object at some paths. It returns nil if that is the fix or the bad object.
 func (b *bench) alone(s sample, values []cel.Path, where string) *Case {
-	object := withValues(s.fix, s.object, values)
-	if object == nil || len(vary.Defect(object, s.fix)) == 0 || len(vary.Defect(object, s.object)) == 0 {
+	object := withValues(s.fix, s.Object, values)
+	if object == nil || len(vary.Defect(object, s.fix)) == 0 || len(vary.Defect(object, s.Object)) == 0 {
 		return nil
 	}
-	return b.create(Controls, s, object, "with its fix, and of the bad object only "+where)
+	return b.derive(Controls, s, object, "with its fix, and of the bad object only "+where)
 }
 
 // store stores a copy of an object under another name. It returns nil if the API server refuses it.
@@ -249,12 +304,12 @@ func (b *bench) storeShared(ctx context.Context, s sample, manifest map[string]a
 		return kept
 	}
 	b.do(ctx, framework.Delete(kept))
-	b.observed.NotStored = append(b.observed.NotStored, fmt.Sprintf("%s: no copy is stored, because beside it the API server refuses the sample: %s", s.name, result.Status.Message))
+	b.observed.NotStored = append(b.observed.NotStored, fmt.Sprintf("%s: no copy is stored, because beside it the API server refuses the sample: %s", s.Name, result.Status.Message))
 	return nil
 }
 
 // storedCopy matches the names of storedName.
-var storedCopy = regexp.MustCompile(`-(good|bad)[0-9]+-[a-z]+(-[0-9]+)?$`)
+var storedCopy = regexp.MustCompile(`-(good|bad)[0-9]+-[a-z]+(-[0-9]+)*$`)
 
 // storedName is the name of a copy of a sample. Copies for other Subjects may exist.
 func (b *bench) storedName(s sample, name, suffix string) string {
@@ -294,17 +349,29 @@ func edited(kept *unstructured.Unstructured, manifest map[string]any, paths []ce
 
 // ending stores an object that is in deletion, and removes its finalizer as the requester and as the garbage collector.
 func (b *bench) ending(ctx context.Context, s sample) {
-	kept := b.store(ctx, s, s.object, "-ending", finalizer)
+	kept := b.store(ctx, s, s.existing(), "-ending", finalizer)
 	if kept == nil {
 		return
 	}
+	b.end(ctx, s, kept)
+}
+
+// end deletes a stored object that has a finalizer, and adds the removals of the finalizer.
+func (b *bench) end(ctx context.Context, s sample, kept *unstructured.Unstructured) {
 	b.do(ctx, framework.Delete(kept))
 	deleted := b.get(ctx, s.kind, kept, "")
 	if deleted == nil || deleted.GetDeletionTimestamp() == nil {
 		return
 	}
-	deleted.SetFinalizers(nil)
-	request := framework.Update(deleted, deleted)
+	request := unheld(deleted)
 	b.add(Finalizers, s, request, "update the stored", "which is in deletion, without its finalizer")
 	b.add(Finalizers, s, request.WithUser(Controllers()[1]), "update the stored", "which is in deletion, without its finalizer, as "+Controllers()[1].Name)
+}
+
+// unheld is the removal of the finalizers of an object: a patch, because a controller can write the object at the same time.
+func unheld(u *unstructured.Unstructured) framework.Request {
+	return framework.Request{
+		Verb: framework.VerbPatch, Kind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
+		HTTP: framework.HTTP{Patch: []byte(`{"metadata":{"finalizers":null}}`), PatchType: types.MergePatchType},
+	}
 }

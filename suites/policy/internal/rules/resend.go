@@ -61,16 +61,16 @@ func (b *bench) mutatedAgain(ctx context.Context) error {
 	var once, twice []*Case
 	for _, s := range b.samples {
 		c := b.sampleCase(s)
-		if s.good < 0 || !c.Accepted() {
+		if s.good < 0 || s.Deleted || !c.Accepted() {
 			continue
 		}
 		if c.After.Allowed() {
 			child := b.addressed(c.made(c.After))
-			b.create(Reapplied, s, child.Object, "as the policies made it").Control = c
-			if parts := b.embeddedIn(s); len(parts) > 0 {
+			b.derive(Reapplied, s, child.Object, "as the policies made it").Control = c
+			if parts := b.embeddedIn(s); len(parts) > 0 && s.stored == nil {
 				child.SetName(b.storedName(s, child.GetName(), "-owned"))
 				controlled(child)
-				sent := b.create(Owned, s, child.Object, "as the policies made it, with a controller")
+				sent := b.derive(Owned, s, child.Object, "as the policies made it, with a controller")
 				sent.Control = c
 				for _, part := range parts {
 					sent.Templates = append(sent.Templates, part.template())

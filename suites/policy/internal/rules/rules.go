@@ -153,7 +153,7 @@ func (t *T) differ(c *Case) {
 func (t *T) byName(c *Case) bool {
 	copied := slices.Contains([]Group{Generated, Violations, Unrelated, Repairs, Finalizers, Subwrites, Versions}, c.Group) ||
 		c.Group == Verbs && (c.Control.Group != Samples || !c.Request.DryRun)
-	if !copied || !slices.ContainsFunc(t.Of(Renamed), func(r *Case) bool {
+	if !copied || c.Own || !slices.ContainsFunc(t.Of(Renamed), func(r *Case) bool {
 		return r.Good == c.Good && r.Bad == c.Bad && slices.ContainsFunc(t.Of(Samples), func(s *Case) bool {
 			return s.Good == r.Good && s.Bad == r.Bad && (s.Refusal() == "") != (r.Refusal() == "")
 		})
@@ -215,6 +215,7 @@ func verdicts() []Definition {
 			if t.mutating() && !t.validating() {
 				t.mutates()
 			}
+			evaluated := slices.ContainsFunc(t.Of(Samples), func(c *Case) bool { return c.Evaluated("") })
 			for _, c := range t.each(Samples, Fixes) {
 				t.Reached()
 				bad := c.Group == Samples && c.Bad >= 0
@@ -225,6 +226,7 @@ func verdicts() []Definition {
 					t.Errorf("%s: %s, want a refusal with %q", c.What, outcome(c), t.Bad[c.Bad].Denied)
 				case !bad && refusal != "":
 					t.Errorf("%s: %s, want allowed", c.What, outcome(c))
+				case evaluated && !t.handles(admissionregistrationv1.OperationType(c.Request.Operation())): // the other samples say it
 				case !t.mutating() && !c.Evaluated(""):
 					t.Unobserved("%s: no policy is evaluated for it, so it says nothing: rules, selectors and conditions leave it out", c.What)
 				}
@@ -266,6 +268,7 @@ func equals() []Definition {
 		Fix:    "Judge the object, and not the options of the request.",
 		Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/"},
 		Check: func(t *T) {
+			t.must(t.handles(admissionregistrationv1.Create) || t.handles(admissionregistrationv1.Update), "no policy has CREATE or UPDATE in its operations")
 			for _, c := range t.each(Verbs) {
 				if !c.Control.Accepted() || !t.says(c) {
 					continue

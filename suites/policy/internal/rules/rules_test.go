@@ -95,7 +95,7 @@ func TestOrders(t *testing.T) {
 // What something else refuses, without the name of a policy, says nothing about the policies.
 func TestRefusedBySomethingElse(t *testing.T) {
 	const taken, denied = "the port is already allocated", "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no"
-	subject := Subject{Bad: []Bad{{Object: map[string]any{"a": "b"}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
+	subject := Subject{Bad: []Bad{{Sample: Sample{Object: map[string]any{"a": "b"}}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
 	of := func(group Group, good, bad int, refusal string) *Case {
 		c := allowed("expression 'a' resulted in error: x")
 		c.Group, c.Good, c.Bad, c.Control = group, good, bad, allowed()
@@ -130,7 +130,7 @@ func TestRefusedBySomethingElse(t *testing.T) {
 
 // The API server itself decides about updates only if it refuses all of them as invalid.
 func TestInvalidUpdates(t *testing.T) {
-	subject := Subject{Bad: []Bad{{Object: map[string]any{"a": "b"}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
+	subject := Subject{Bad: []Bad{{Sample: Sample{Object: map[string]any{"a": "b"}}, Fix: map[string]any{"a": "c"}, Denied: "no"}}}
 	refusal := func(c *Case, group Group, reason metav1.StatusReason) *Case {
 		c.Group, c.Good, c.Bad = group, -1, 0
 		if reason != "" {

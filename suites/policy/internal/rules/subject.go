@@ -23,14 +23,38 @@ type Subject struct {
 	Name      string
 	Policies  []shipped.Manifest
 	Given     []shipped.Manifest
-	Good      []map[string]any
+	Good      []Sample
 	Bad       []Bad
 	Requester framework.User
 }
 
-// Bad is an object that the policies must refuse.
+// Sample is an object with its request: its creation, the update of Old to it, or its deletion.
+type Sample struct {
+	Name        string // in messages: "good[0]"
+	Object, Old map[string]any
+	Deleted     bool
+	Subresource string // of the update
+}
+
+// found returns the object that the request finds, or nil: it creates one.
+func (s Sample) found() map[string]any {
+	if s.Deleted {
+		return s.Object
+	}
+	return s.Old
+}
+
+// existing returns the object that exists before or after the request.
+func (s Sample) existing() map[string]any {
+	if s.Old != nil {
+		return s.Old
+	}
+	return s.Object
+}
+
+// Bad is a request that the policies must refuse.
 type Bad struct {
-	Object map[string]any
+	Sample
 	Denied string
 	Fix    map[string]any
 }
@@ -158,11 +182,17 @@ func (s Subject) Misuse() []string {
 		misuse = append(misuse, "there is no ValidatingAdmissionPolicy or MutatingAdmissionPolicy among the policies")
 	}
 	if len(s.Good) == 0 {
-		misuse = append(misuse, "there is no good object: give one that the policies allow")
+		misuse = append(misuse, "there is no good object: give one that the policies allow, or a request")
 	}
 	for i, bad := range s.Bad {
 		if bad.Denied == "" {
 			misuse = append(misuse, fmt.Sprintf("bad[%d] has no message: give a part of the message of the refusal, or another refusal would do", i))
+		}
+	}
+	for _, one := range s.samples() {
+		found, u := unstructured.Unstructured{Object: one.Old}, unstructured.Unstructured{Object: one.Object}
+		if one.Old != nil && (found.GroupVersionKind() != one.kind || found.GetNamespace() != u.GetNamespace() || found.GetName() != u.GetName()) {
+			misuse = append(misuse, fmt.Sprintf("%s: the old object is another one: want the same kind, namespace and name", one.Name))
 		}
 	}
 	return misuse

@@ -48,9 +48,11 @@ func applying(u *unstructured.Unstructured) framework.Request {
 	}
 }
 
-// applied creates a sample by an apply.
-func (b *bench) applied(s sample) {
-	if u := b.addressed(s.object); u.GetName() != "" {
+// verbs creates a sample by an apply, or updates it by each other verb.
+func (b *bench) verbs(s sample) {
+	if s.stored != nil {
+		b.patched(s, b.sampleCase(s), s.stored)
+	} else if u := b.addressed(s.Object); u.GetName() != "" {
 		b.add(Verbs, s, applying(u), "create", "as an apply").Control = b.sampleCase(s)
 	}
 }
@@ -68,8 +70,8 @@ func (b *bench) sampleCase(s sample) *Case {
 // again returns a copy of a sample for a request that is no dry run, under another name, with its creation. The copy is nil if there
 // can be none.
 func (b *bench) again(s sample, suffix string) (copied *unstructured.Unstructured, creation *Case) {
-	u, c := b.addressed(s.object), b.sampleCase(s)
-	if !c.Accepted() || !b.copied[s.name] || u.GetName() == "" {
+	u, c := b.addressed(s.Object), b.sampleCase(s)
+	if s.stored != nil || !c.Accepted() || !b.copied[s.Name] || u.GetName() == "" {
 		return nil, nil
 	}
 	u.SetName(b.storedName(s, u.GetName(), suffix))

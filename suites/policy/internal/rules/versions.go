@@ -27,6 +27,6 @@ func (b *bench) versions(ctx context.Context, s sample, bad, fixed *unstructured
 		}
 		converted.Object = vary.OfClient(converted.Object)
 		converted.SetName(bad.GetName() + "-converted")
-		b.create(Versions, s, converted.Object, "in version "+kind.GroupVersion().String())
+		b.derive(Versions, s, converted.Object, "in version "+kind.GroupVersion().String())
 	}
 }
