@@ -106,8 +106,8 @@ func (w Waiver) end() (time.Time, error) {
 	return last.AddDate(0, 0, 1), err
 }
 
-// Apply applies Strict and the waivers to an outcome. With a waiver, Fail and Errored become Skipped, and Pass becomes
-// Fail unless the waiver is flaky. A waiver whose last day is over does not change the verdict, but the reason names it.
+// Apply applies Strict and the waivers to an outcome. With a waiver, Fail, Errored and Inconclusive become Skipped, and Pass
+// becomes Fail unless the waiver is flaky. A waiver whose last day is over does not change the verdict, but the reason names it.
 func (o Options) Apply(suite string, outcome Outcome) Outcome {
 	outcome.suite = suite
 	if o.Strict && outcome.Verdict == framework.Inconclusive {
@@ -119,13 +119,16 @@ func (o Options) Apply(suite string, outcome Outcome) Outcome {
 		}
 		outcome.Waiver = waiver.Why
 		broken := outcome.Verdict == framework.Fail || outcome.Verdict == framework.Errored
+		unknown := outcome.Verdict == framework.Inconclusive
 		end, err := waiver.end()
 		switch {
 		case err != nil: // Misuse reports it
 			outcome.Waiver = ""
-		case broken && !end.IsZero() && time.Now().After(end):
+		case (broken || unknown) && !end.IsZero() && time.Now().After(end):
 			outcome.waived = ended
 			outcome.Reason = fmt.Sprintf("the waiver ended on %s\n%s", waiver.Until, outcome.Reason)
+		case unknown:
+			outcome.Verdict, outcome.Reason = framework.Skipped, "inconclusive: "+outcome.Reason
 		case broken:
 			outcome.Verdict = framework.Skipped
 		case outcome.Verdict == framework.Pass && !waiver.Flaky:

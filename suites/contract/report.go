@@ -22,7 +22,7 @@ import "github.com/admissiontest/admissiontest/internal/rule"
 // Inconclusive: no request reached the code that the rule is about, or no plugin could be
 // built.
 //
-// Skipped: the rule is waived, and without the waiver the verdict would be Fail or Errored.
+// Skipped: the rule is waived, and without the waiver the verdict would be Fail, Errored or Inconclusive.
 //
 // Errored: the Subject lacks a request that the rule needs, or the Plan does not have the rule.
 type Outcome = rule.Outcome

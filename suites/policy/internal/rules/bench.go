@@ -308,7 +308,7 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.send(ctx, accepted, after); err != nil {
 		return err
 	}
-	if err := b.mutatedAgain(ctx); err != nil {
+	if err := errors.Join(b.mutatedAgain(ctx), b.foreignEntries(ctx)); err != nil {
 		return err
 	}
 	if err := b.forced(ctx); err != nil {
@@ -326,7 +326,7 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.unsent(b.inOrders(ctx), Orders); err != nil {
 		return err
 	}
-	if err := b.unsent(b.withoutPolicies(ctx), Reapplied); err != nil {
+	if err := b.unsent(b.withoutPolicies(ctx), Reapplied, Foreign); err != nil {
 		return err
 	}
 	return b.unsent(b.underOwnNames(ctx), Unrelated, Deletions, Controller, Finalizers, Violations)

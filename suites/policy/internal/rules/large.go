@@ -17,8 +17,14 @@ func (b *bench) large(s sample) {
 	read := b.subject.readPaths(Policy.expressions)
 	for _, path := range vary.Paths(s.Object, nil) {
 		if value, _ := vary.At(s.Object, path); isCollection(value) && read.loopsOver(path) {
-			more := vary.With(s.Object, path, func(old any) (any, bool) { return multiplied(old), true })
-			b.derive(Large, s, more, fmt.Sprintf("with %d times as many elements in %s", times, path))
+			schema, how := b.schema(s.kind, path), fmt.Sprintf("%d times as many", times)
+			more := multiplied(value, schema)
+			if most, bounded := schema["maxItems"].(float64); bounded {
+				if all, isList := more.([]any); isList && len(all) > int(most) {
+					more, how = all[:int(most)], fmt.Sprintf("%d", int(most))
+				}
+			}
+			b.derive(Large, s, vary.With(s.Object, path, func(any) (any, bool) { return more, true }), fmt.Sprintf("with %s elements in %s", how, path))
 		}
 	}
 }
@@ -32,8 +38,9 @@ func (r readPaths) loopsOver(path cel.Path) bool {
 	})
 }
 
-// multiplied returns a list or map with copies of its elements under other names.
-func multiplied(value any) any {
+// multiplied returns a list or map with copies of its elements under other names. The schema of a list says which fields must differ.
+func multiplied(value any, schema map[string]any) any {
+	keys, _ := schema["x-kubernetes-list-map-keys"].([]any)
 	switch value := value.(type) {
 	case []any:
 		all := slices.Clone(value)
@@ -43,7 +50,7 @@ func multiplied(value any) any {
 					all = append(all, fmt.Sprintf("%s-%d", text, n))
 					continue
 				}
-				all = append(all, withName(element, fmt.Sprintf("contract-%d-%d", n, i)))
+				all = append(all, withKeys(withName(element, fmt.Sprintf("contract-%d-%d", n, i)), keys, n))
 			}
 		}
 		return all
@@ -57,4 +64,21 @@ func multiplied(value any) any {
 		return all
 	}
 	return value
+}
+
+// withKeys changes the keys of an element of a list, but for its name.
+func withKeys(element any, keys []any, n int) any {
+	fields, _ := element.(map[string]any) // a copy
+	for _, key := range keys {
+		name := fmt.Sprint(key)
+		switch value := fields[name].(type) {
+		case int64:
+			fields[name] = value + int64(n)
+		case string:
+			if name != "name" && name != "protocol" {
+				fields[name] = fmt.Sprintf("%s-%d", value, n)
+			}
+		}
+	}
+	return element
 }

@@ -1,10 +1,14 @@
 package rules
 
 import (
+	"context"
+	"maps"
+	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/vary"
@@ -109,6 +113,63 @@ func (b *bench) foreign(s sample) {
 	u := b.addressed(varied)
 	u.SetFinalizers(append(u.GetFinalizers(), finalizer))
 	b.derive(Foreign, s, u.Object, "with a label, an annotation and a finalizer of another client")
+}
+
+// foreignEntries puts an entry of another client into each list of a good sample to which the policies add something.
+func (b *bench) foreignEntries(ctx context.Context) error {
+	n := len(b.observed.Cases)
+	for _, s := range b.samples {
+		c := b.sampleCase(s)
+		if s.good < 0 || s.Deleted || !b.subject.mutating() || !c.Accepted() || !c.After.Allowed() {
+			continue
+		}
+		with, without := vary.OfClient(c.After.Fields()), vary.OfClient(c.Before.Fields())
+		for _, path := range vary.Paths(with, nil) {
+			items, isList := valueAt[[]any](with, path)
+			fewer, _ := valueAt[[]any](without, path)
+			if !isList || len(items) <= len(fewer) {
+				continue
+			}
+			added := items[slices.IndexFunc(items, func(item any) bool {
+				return !slices.ContainsFunc(fewer, func(other any) bool { return sameElement(other, item) })
+			})]
+			if entry := ofAnother(added); entry != nil {
+				b.derive(Foreign, s, vary.With(s.Object, path, func(old any) (any, bool) {
+					own, _ := old.([]any)
+					return append([]any{entry}, own...), true
+				}), "with an entry of another client in "+path.String())
+			}
+		}
+	}
+	for _, c := range b.observed.Cases[n:] {
+		c.Before.Status.Code = http.StatusOK // withoutPolicies sends it without them
+	}
+	return b.send(ctx, b.observed.Cases[n:], after)
+}
+
+// valueAt returns the value of a type at a path.
+func valueAt[T any](object map[string]any, path cel.Path) (value T, is bool) {
+	found, _ := vary.At(object, path)
+	value, is = found.(T)
+	return value, is
+}
+
+// ofAnother returns an entry of a list as another client would write it: with another name or key, and without lists, to which an admission
+// plugin may have added what only this object has. It is nil if it has none.
+func ofAnother(entry any) any {
+	switch copied := runtime.DeepCopyJSONValue(entry).(type) {
+	case string:
+		return "contract-" + copied
+	case map[string]any:
+		maps.DeleteFunc(copied, func(_ string, value any) bool { _, isList := value.([]any); return isList })
+		for _, key := range []string{"name", "key"} {
+			if _, has := copied[key].(string); has {
+				copied[key] = "contract-other"
+				return copied
+			}
+		}
+	}
+	return nil
 }
 
 // Drift returns the paths at which the response to a second apply differs from the first one, unless it has there what the

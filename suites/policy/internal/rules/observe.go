@@ -25,6 +25,8 @@ type Case struct {
 	Request framework.Request
 	// Control is another request with which this one is compared. Nil means none.
 	Control *Case
+	// ByOperator is the same request by a controller that is none of Kubernetes. Nil means none.
+	ByOperator *Case
 	// needs are what must be true of other requests, or this one says nothing about the policies.
 	needs []need
 	// chosen are, for the creation of a sample, the paths of values that the API server chooses, which differ in each response.

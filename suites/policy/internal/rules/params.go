@@ -134,7 +134,7 @@ func (b *bench) withoutParams(ctx context.Context) error {
 		}
 		if slices.ContainsFunc(all, beside) {
 			copied := *c
-			copied.Group, copied.What, copied.After = Ending, c.What+", after the params in its namespace were deleted", framework.Result{}
+			copied.Group, copied.What, copied.After, copied.ByOperator = Ending, c.What+", after the params in its namespace were deleted", framework.Result{}, nil
 			ending = append(ending, &copied)
 		}
 	}

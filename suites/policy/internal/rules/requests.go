@@ -201,7 +201,7 @@ func (b *bench) stored(ctx context.Context, s sample) {
 		return // the API server refuses it: pass A has the sample itself, and says so
 	}
 	if len(s.whole) > 0 && s.stored == nil {
-		b.add(Repairs, s, framework.Update(kept, edited(kept, s.fix, s.whole)), "update the stored", "to its fix")
+		b.byOperator(b.add(Repairs, s, framework.Update(kept, edited(kept, s.fix, s.whole)), "update the stored", "to its fix"))
 	}
 	b.about(s, kept)
 	b.lacking(ctx, s)
@@ -215,7 +215,9 @@ func labelled(kept *unstructured.Unstructured) framework.Request {
 
 // about adds the requests about a stored sample: an update that changes something else, and deletions.
 func (b *bench) about(s sample, kept *unstructured.Unstructured) {
-	b.patched(s, b.add(Unrelated, s, labelled(kept), "update the stored", "with another label"), kept)
+	update := b.add(Unrelated, s, labelled(kept), "update the stored", "with another label")
+	b.byOperator(update)
+	b.patched(s, update, kept)
 	b.add(Deletions, s, framework.Delete(kept), "delete the stored", "")
 	collection := framework.DeleteCollection(kept)
 	for _, user := range Controllers() {
@@ -224,6 +226,16 @@ func (b *bench) about(s sample, kept *unstructured.Unstructured) {
 			b.add(Controller, s, collection.WithUser(user), "delete the collection of", "as "+user.Name)
 		}
 	}
+}
+
+// byOperator adds the request of a case by a controller that is none of Kubernetes.
+func (b *bench) byOperator(c *Case) {
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:contract", "system:authenticated"}
+	twin := *c
+	twin.Group, twin.Request = Controls, c.Request.WithUser(framework.User{Name: "system:serviceaccount:contract:operator", Groups: groups})
+	twin.What += ", as " + twin.Request.User.Name
+	c.ByOperator = &twin
+	b.observed.Cases = append(b.observed.Cases, &twin)
 }
 
 // lacking stores copies of a good sample that lack what an expression reads, and updates something else of them: an object can have been
@@ -364,7 +376,7 @@ func (b *bench) end(ctx context.Context, s sample, kept *unstructured.Unstructur
 		return
 	}
 	request := unheld(deleted)
-	b.add(Finalizers, s, request, "update the stored", "which is in deletion, without its finalizer")
+	b.byOperator(b.add(Finalizers, s, request, "update the stored", "which is in deletion, without its finalizer"))
 	b.add(Finalizers, s, request.WithUser(Controllers()[1]), "update the stored", "which is in deletion, without its finalizer, as "+Controllers()[1].Name)
 }
 
