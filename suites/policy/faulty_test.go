@@ -93,6 +93,8 @@ func faulty() map[string]string {
 			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels", value: {"marked": "yes"}}]'}`),
 		"PO-MUT-6": change("patchType: ApplyConfiguration", "patchType: JSONPatch", "applyConfiguration: {expression: '"+label+"'}",
 			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels/marked", value: "yes"}]'}`),
+		"PO-MUT-9 PO-VERDICT-3": change("patchType: ApplyConfiguration", "patchType: JSONPatch", "  mutations:", "  matchConditions: [{name: a, expression: \"object.spec.containers.exists(c, c.image == 'registry.example.com/a')\"}]\n  mutations:",
+			"applyConfiguration: {expression: '"+label+"'}", `jsonPatch: {expression: '[JSONPatch{op: "replace", path: "/spec/containers/0/image", value: "registry.example.com/a:1"}]'}`),
 		"PO-MUT-2":  manifest("images") + strings.ReplaceAll(manifest("second"), "LABEL", "marked"),
 		"PO-BIND-1": change("spec: {policyName: marked}", "spec: {policyName: markd}"),
 		"PO-ERR-8":  change(validation, validation+"    - {expression: \""+strings.Repeat("object.spec.containers.all(c, ", 7)+"c.name != 'bad'"+strings.Repeat(")", 7)+"\", message: bad name}\n"),

@@ -308,7 +308,7 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.send(ctx, accepted, after); err != nil {
 		return err
 	}
-	if err := errors.Join(b.mutatedAgain(ctx), b.foreignEntries(ctx)); err != nil {
+	if err := errors.Join(b.mutatedAgain(ctx), b.entries(ctx)); err != nil {
 		return err
 	}
 	if err := b.forced(ctx); err != nil {

@@ -140,7 +140,7 @@ func operations() []Definition {
 func made() []Group {
 	return []Group{
 		Samples, Fixes, Variants, Generated, Unrelated, Lacking, Repairs, Violations, Siblings, Subwrites, Elements, Finalizers, Renamed, Embedded, Children, Owned,
-		Applied, Reapplied, Verbs, Versions, Exempted, Constants, Foreign, Forms, Orders, Existing,
+		Applied, Reapplied, Verbs, Versions, Exempted, Constants, Inert, Foreign, Forms, Orders, Existing,
 	}
 }
 

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -115,36 +116,95 @@ func (b *bench) foreign(s sample) {
 	b.derive(Foreign, s, u.Object, "with a label, an annotation and a finalizer of another client")
 }
 
-// foreignEntries puts an entry of another client into each list of a good sample to which the policies add something.
-func (b *bench) foreignEntries(ctx context.Context) error {
+// entries puts entries of other clients into the lists of good samples that the policies change.
+func (b *bench) entries(ctx context.Context) error {
 	n := len(b.observed.Cases)
 	for _, s := range b.samples {
-		c := b.sampleCase(s)
-		if s.good < 0 || s.Deleted || !b.subject.mutating() || !c.Accepted() || !c.After.Allowed() {
-			continue
-		}
-		with, without := vary.OfClient(c.After.Fields()), vary.OfClient(c.Before.Fields())
-		for _, path := range vary.Paths(with, nil) {
-			items, isList := valueAt[[]any](with, path)
-			fewer, _ := valueAt[[]any](without, path)
-			if !isList || len(items) <= len(fewer) {
-				continue
-			}
-			added := items[slices.IndexFunc(items, func(item any) bool {
-				return !slices.ContainsFunc(fewer, func(other any) bool { return sameElement(other, item) })
-			})]
-			if entry := ofAnother(added); entry != nil {
-				b.derive(Foreign, s, vary.With(s.Object, path, func(old any) (any, bool) {
-					own, _ := old.([]any)
-					return append([]any{entry}, own...), true
-				}), "with an entry of another client in "+path.String())
-			}
+		if c := b.sampleCase(s); s.good >= 0 && !s.Deleted && b.subject.mutating() && c.Accepted() && c.After.Allowed() {
+			b.foreignEntries(s, c)
+			b.inertElements(s, c)
 		}
 	}
 	for _, c := range b.observed.Cases[n:] {
 		c.Before.Status.Code = http.StatusOK // withoutPolicies sends it without them
 	}
 	return b.send(ctx, b.observed.Cases[n:], after)
+}
+
+// foreignEntries puts an entry of another client into each list to which the policies add something.
+func (b *bench) foreignEntries(s sample, c *Case) {
+	with, without := vary.OfClient(c.After.Fields()), vary.OfClient(c.Before.Fields())
+	for _, path := range vary.Paths(with, nil) {
+		items, isList := valueAt[[]any](with, path)
+		fewer, _ := valueAt[[]any](without, path)
+		if !isList || len(items) <= len(fewer) {
+			continue
+		}
+		added := items[slices.IndexFunc(items, func(item any) bool {
+			return !slices.ContainsFunc(fewer, func(other any) bool { return sameElement(other, item) })
+		})]
+		if entry := ofAnother(added); entry != nil {
+			b.derive(Foreign, s, prepended(s.Object, path, entry), "with an entry of another client in "+path.String())
+		}
+	}
+}
+
+// inertElements puts elements with another text before each named one of a list in which the policies change the text.
+func (b *bench) inertElements(s sample, c *Case) {
+	for _, path := range c.Changed(c.Before, c.After, false) {
+		text, isText := valueAt[string](s.Object, path)
+		i := slices.IndexFunc(path, func(step any) bool { _, isIndex := step.(int); return isIndex })
+		if isText && i > 0 && path[len(path)-1] != "name" {
+			for _, other := range []string{inertName, text + "-" + inertName} {
+				b.inertElement(s, c, path, i, other)
+			}
+		}
+	}
+}
+
+// inertName is the name of an element beside one that the policies change.
+const inertName = "contract-inert"
+
+// inertElement puts a copy of an element with another text at a path before those of the list. Its index is a step of the path.
+func (b *bench) inertElement(s sample, c *Case, path cel.Path, index int, other string) {
+	list, element := path[:index], path[:index+1]
+	changed, _ := valueAt[map[string]any](s.Object, element)
+	name, _ := changed["name"].(string)
+	inert, _ := vary.At(vary.With(s.Object, path, func(any) (any, bool) { return other, true }), element)
+	if inert = withName(inert, inertName); name == "" {
+		return
+	}
+	alone := b.derive(Controls, s, vary.With(s.Object, list, func(any) (any, bool) { return []any{inert}, true }), fmt.Sprintf("with only an element with %s in %s", other, list))
+	both := b.derive(Inert, s, prepended(s.Object, list, inert), fmt.Sprintf("with an element with %s before those of %s", other, list))
+	of := func(c *Case, name string) any { // the text of the element with a name
+		items, _ := valueAt[[]any](c.After.Fields(), list)
+		at := slices.IndexFunc(items, func(item any) bool { fields, _ := item.(map[string]any); return fields["name"] == name })
+		value, _ := vary.At(c.After.Fields(), slices.Concat(list.Then(at), path[index+1:]))
+		return value
+	}
+	both.needs = []need{func() string {
+		if !both.After.Allowed() || !alone.After.Allowed() || of(alone, inertName) != other {
+			return "the policies do not leave the other element alone"
+		}
+		return ""
+	}}
+	both.wrong = func() string {
+		switch want := of(c, name); {
+		case of(both, inertName) != other:
+			return fmt.Sprintf("the policies change the element that they leave alone when it is the only one, to %v", of(both, inertName))
+		case of(both, name) != want:
+			return fmt.Sprintf("%s is %v; without the element before it %v", path, of(both, name), want)
+		}
+		return ""
+	}
+}
+
+// prepended returns a copy of an object with an entry before those of a list.
+func prepended(object map[string]any, list cel.Path, entry any) map[string]any {
+	return vary.With(object, list, func(old any) (any, bool) {
+		own, _ := old.([]any)
+		return append([]any{entry}, own...), true
+	})
 }
 
 // valueAt returns the value of a type at a path.

@@ -139,6 +139,31 @@ func patches() []Definition {
 	}}
 }
 
+// elements is the rule about which element of a list a mutation changes.
+func elements() []Definition {
+	return []Definition{{
+		ID: "PO-MUT-9", Name: "changes-the-matched-element", Level: framework.Must,
+		Title:  "Beside an element of a list that it leaves alone, the policy changes the same element as before.",
+		Why:    "A policy that looks for an element, and then patches the first one, rewrites what is none of its business.",
+		Fix:    "Build one JSONPatch operation for each element with its own index, or patch by name with ApplyConfiguration.",
+		Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/"},
+		Check: func(t *T) {
+			t.mutates()
+			t.must(t.sent(Inert), "no policy changes a text in a named element of a list")
+			for _, c := range t.each(Inert) {
+				if why := c.Meaningless(); why != "" {
+					t.LogOnce(c.What + ": it says nothing: " + why)
+					continue
+				}
+				t.Reached()
+				if wrong := c.wrong(); wrong != "" {
+					t.Errorf("%s: %s", c.What, wrong)
+				}
+			}
+		},
+	}}
+}
+
 var validatingDenies = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'(?: with binding '[^']*')? denied request: `)
 
 // mutable are the groups of requests whose objects policies may change.

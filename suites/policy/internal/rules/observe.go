@@ -29,6 +29,8 @@ type Case struct {
 	ByOperator *Case
 	// needs are what must be true of other requests, or this one says nothing about the policies.
 	needs []need
+	// wrong says, for an Inert request, how the policies change the wrong element, or "".
+	wrong func() string
 	// chosen are, for the creation of a sample, the paths of values that the API server chooses, which differ in each response.
 	chosen []cel.Path
 	// Templates are the parts of an Owned object that its owner wrote.
@@ -112,6 +114,7 @@ const (
 	Versions   Group = "versions"    // the creation of the bad object in another version
 	Exempted   Group = "exempted"    // the bad object with other labels or annotations
 	Constants  Group = "constants"   // a value that has more than a constant of an expression; the Control does not have the constant
+	Inert      Group = "inert"       // the creation of a good object with an element before the one that the policies change
 	Foreign    Group = "foreign"     // the creation of a sample with metadata of other clients
 	Shapes     Group = "shapes"      // the creation of samples and fixes, with bindings to variants of the params
 	Paramless  Group = "paramless"   // the creation of samples and fixes after the params were deleted

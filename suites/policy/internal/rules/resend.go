@@ -48,7 +48,12 @@ func (c *Case) made(after framework.Result) map[string]any {
 			whole = changed
 		}
 	}
-	return vary.Patched(sent.Object, object.MergePatch(before, whole))
+	patch, volumes := object.MergePatch(before, whole), cel.Path{"spec", "volumes"}
+	made := vary.Patched(sent.Object, patch)
+	if mounted, has := vary.At(whole, volumes); has && sent.GetKind() == "Pod" && patch["spec"] != nil { // containers mount what an admission plugin added
+		made = vary.With(made, volumes, func(any) (any, bool) { return mounted, true })
+	}
+	return made
 }
 
 // mutatedAgain creates what MutatingAdmissionPolicies made of good objects, also with a controller: the owner of an object wrote the parts

@@ -27,7 +27,7 @@ type Definition = rule.Definition[*T]
 
 // All returns the rules, in the order of their checks.
 func All() []Definition {
-	return slices.Concat(verdicts(), equals(), evaluation(), expressions(), operations(), costs(), doors(), exemptions(), templates(), life(), mutations(), orders(), patches(), quiet(), bindings(), params(), actions())
+	return slices.Concat(verdicts(), equals(), evaluation(), expressions(), operations(), costs(), doors(), exemptions(), templates(), life(), mutations(), orders(), patches(), elements(), quiet(), bindings(), params(), actions())
 }
 
 // each returns the accepted requests of groups. If there are none, it logs why.
