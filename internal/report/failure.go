@@ -17,6 +17,10 @@ func (p *printer) failure(outcome Outcome) {
 	name := printable(fmt.Sprintf("%s  %s", outcome.Name, outcome.Level))
 	p.line("%s  %s", p.colored(outcome.Verdict, string(outcome.Verdict)), name)
 	p.field("requirement", outcome.Requirement)
+	if outcome.Fix != "" && !p.options.Verbose {
+		p.rule(outcome)
+		return
+	}
 	p.field("source", strings.Join(outcome.Source, "\n"))
 	evidence := outcome.Evidence
 	if evidence == nil {
@@ -43,13 +47,24 @@ func (p *printer) failure(outcome Outcome) {
 	for _, decision := range evidence.Decisions {
 		p.field("inferred", decision.Subject+": "+decision.Text)
 	}
-	if outcome.Verdict == framework.Fail || len(evidence.Timeline) > 0 {
+	if outcome.Verdict == framework.Fail && outcome.Fix == "" || len(evidence.Timeline) > 0 {
 		p.timeline(evidence.Timeline)
 	}
 	for _, one := range evidence.NotSeen {
 		p.field("not seen", one.String())
 	}
+	p.field("fix", outcome.Fix)
 	p.field("rerun", outcome.Rerun)
+}
+
+// rule writes the first reason why a rule is broken, and how to mend it.
+func (p *printer) rule(outcome Outcome) {
+	reason, more, _ := strings.Cut(outcome.Reason, "\n")
+	if n := len(strings.Split(more, "\n")); more != "" {
+		reason += fmt.Sprintf("\nand %d more lines (-v shows all)", n)
+	}
+	p.field("reason", reason)
+	p.field("fix", outcome.Fix)
 }
 
 func (p *printer) mismatches(all []Mismatch) {

@@ -135,7 +135,7 @@ func (r Report) Ordered() Report {
 		}
 	}
 	slices.SortStableFunc(r.Outcomes, func(a, b Outcome) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Area, b.Area))
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Area, b.Area))
 	})
 	r.Summary = Count(r.Outcomes)
 	return r

@@ -312,10 +312,12 @@ func contractReport(strict bool, outcomes []webhook.Outcome) report.Report {
 	return result
 }
 
-// ruleOutcome returns the outcome of a rule. Its area is the middle of the ID: "err" of PO-ERR-1.
+// ruleOutcome returns the outcome of a rule. Its area is the middle of the ID: "err" of PO-ERR-1. A first reader sees first what refuses good
+// objects, then what lets bad ones pass, and then what happens to stored objects.
 func ruleOutcome(name string, of policy.Rule, verdict framework.Verdict, reason string, took time.Duration) report.Outcome {
+	area := strings.ToLower(strings.Split(of.ID, "-")[1])
 	return report.Outcome{
-		Name: name, Area: strings.ToLower(strings.Split(of.ID, "-")[1]), Level: of.Level, Verdict: verdict,
-		Requirement: of.Title, Source: of.Source, Reason: reason, DurationSeconds: took.Seconds(),
+		Name: name, Area: area, Level: of.Level, Verdict: verdict, Rank: map[string]int{"door": 1, "bind": 1, "life": 2}[area],
+		Requirement: of.Title, Source: of.Source, Fix: of.Fix, Reason: reason, DurationSeconds: took.Seconds(),
 	}
 }

@@ -9,7 +9,7 @@ func life() []Definition {
 		ID: "PO-LIFE-1", Name: "stored-objects-can-change", Level: framework.Should,
 		Title:  "An object that was stored before the policy can be changed elsewhere, and repaired.",
 		Why:    "Otherwise a new policy stops controllers that label or annotate what exists.",
-		Fix:    "Compare with oldObject: refuse only what the request makes bad.",
+		Fix:    "Refuse only what the request makes bad, by a matchCondition: oldObject == null || object.spec != oldObject.spec",
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/64907"},
 		Check:  func(t *T) { t.allowed(Unrelated, Repairs) },
 	}, {
