@@ -25,7 +25,7 @@ func TestWithTexts(t *testing.T) {
 	want := []string{
 		".Area", ".Behaviours", ".Evidence.Decisions.Effect", ".Evidence.Decisions.Reason",
 		".Evidence.NotSeen.Service", ".Evidence.NotSeen.Webhooks", ".Evidence.Timeline.Patch.Op", ".Evidence.Timeline.Phase",
-		".Evidence.Timeline.Plugin", ".Evidence.Timeline.Webhook", ".File", ".KnownFailing", ".Level", ".Name", ".Requirement",
+		".Evidence.Timeline.Plugin", ".Evidence.Timeline.Webhook", ".File", ".Fix", ".KnownFailing", ".Level", ".Name", ".Requirement",
 		".Rerun", ".Source", ".Verdict",
 	}
 	if diff := cmp.Diff(want, kept); diff != "" {

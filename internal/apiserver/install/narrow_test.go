@@ -87,7 +87,7 @@ func TestFencesAreLast(t *testing.T) {
 	name := (&Scope{ID: "at-x-fence", Probes: true}).nameOf(kind(KindMutatingWebhooks), "n1")
 	narrowed := narrow(kind(KindMutatingWebhooks), webhookConfiguration(map[string]any{"name": "w"}), (&Installer{}).toScenario(&Scope{ID: "at-x-fence", Probes: true}))
 	if got, _, _ := unstructured.NestedString(narrowed, "metadata", "name"); name < "z" || !strings.HasPrefix(got, strings.TrimSuffix(name, "n1")) {
-		t.Errorf("the name is %q, and that of the manifest %q; want both after those of scenarios", name, got)
+		t.Errorf("the name is %q, and that of the manifest %q; want both after scenarios", name, got)
 	}
 }
 

@@ -130,7 +130,7 @@ func (s *Scope) nameOf(kind schema.GroupVersionKind, name string) string {
 	return name
 }
 
-// prefix is how the names begin of what decides about requests. Those of fences are after those of scenarios: until the removal of a
+// prefix is how the names begin of what decides about requests. A fence comes after all scenarios: until the removal of a
 // fence arrives, it would change the indexes of webhooks behind it in audit annotations.
 func (s *Scope) prefix() string {
 	if s.Probes {

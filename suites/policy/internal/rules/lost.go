@@ -165,7 +165,7 @@ func (b *bench) inertElements(s sample, c *Case) {
 // inertName is the name of an element beside one that the policies change.
 const inertName = "contract-inert"
 
-// inertElement puts a copy of an element with another text at a path before those of the list. Its index is a step of the path.
+// inertElement puts a copy of an element with another text at a path before the elements of the list. Its index is a step of the path.
 func (b *bench) inertElement(s sample, c *Case, path cel.Path, index int, other string) {
 	list, element := path[:index], path[:index+1]
 	changed, _ := valueAt[map[string]any](s.Object, element)
@@ -175,7 +175,7 @@ func (b *bench) inertElement(s sample, c *Case, path cel.Path, index int, other 
 		return
 	}
 	alone := b.derive(Controls, s, vary.With(s.Object, list, func(any) (any, bool) { return []any{inert}, true }), fmt.Sprintf("with only an element with %s in %s", other, list))
-	both := b.derive(Inert, s, prepended(s.Object, list, inert), fmt.Sprintf("with an element with %s before those of %s", other, list))
+	both := b.derive(Inert, s, prepended(s.Object, list, inert), fmt.Sprintf("with an element with %s in front of %s", other, list))
 	of := func(c *Case, name string) any { // the text of the element with a name
 		items, _ := valueAt[[]any](c.After.Fields(), list)
 		at := slices.IndexFunc(items, func(item any) bool { fields, _ := item.(map[string]any); return fields["name"] == name })
@@ -199,7 +199,7 @@ func (b *bench) inertElement(s sample, c *Case, path cel.Path, index int, other 
 	}
 }
 
-// prepended returns a copy of an object with an entry before those of a list.
+// prepended returns a copy of an object with an entry at the beginning of a list.
 func prepended(object map[string]any, list cel.Path, entry any) map[string]any {
 	return vary.With(object, list, func(old any) (any, bool) {
 		own, _ := old.([]any)

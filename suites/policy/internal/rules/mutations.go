@@ -149,7 +149,7 @@ func elements() []Definition {
 		Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/"},
 		Check: func(t *T) {
 			t.mutates()
-			t.must(t.sent(Inert), "no policy changes a text in a named element of a list")
+			t.must(t.sent(Inert), "no policy changes a string of a named element of a list")
 			for _, c := range t.each(Inert) {
 				if why := c.Meaningless(); why != "" {
 					t.LogOnce(c.What + ": it says nothing: " + why)
