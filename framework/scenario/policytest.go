@@ -78,8 +78,8 @@ type PolicyCase struct {
 	// a policy is {error: PART}. False expects no warning of a policy.
 	Warned any `json:"warned,omitempty"`
 	// Audited expects something in the audit event: parts of the messages of failed validations
-	// (a string or a list, in which an error of a policy is {error: PART}), or audit annotations of
-	// policies, by KEY or POLICY/KEY.
+	// (a string or a list, in which an error of a policy is {error: PART}; {error: PART} alone does too), or audit
+	// annotations of policies, by KEY or POLICY/KEY.
 	Audited any `json:"audited,omitempty"`
 }
 
@@ -94,6 +94,10 @@ type Denied struct {
 	// Error is a part of an error of the policy, because of which the API server refuses the request:
 	// an expression fails, params are not found.
 	Error string `json:"error,omitempty"`
+	// Code is the HTTP status code of the refusal, and Reason that of its status: 422 and Invalid, unless the validation
+	// has another reason.
+	Code   int    `json:"code,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // Manifests are Kubernetes manifests: files, maps, or a list of these. One is a short form of a list of

@@ -42,7 +42,7 @@ func loadTest(text string) ([]Scenario, error) {
 
 // An empty contract takes its samples from the cases, without placeholders.
 func TestContractOfCases(t *testing.T) {
-	all, err := loadContract("contract: {}\n")
+	all, err := loadContract("- {object: good.yaml, old: good.yaml}\n- {object: good.yaml, old: good.yaml, denied: never, name: never}\n- {object: good.yaml, old: good.yaml, as: jane}\ncontract: {}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,9 @@ func TestContractOfCases(t *testing.T) {
 	}
 	if got := identity(c.Good[0].Object); got != "ConfigMap/prod/good" || c.Bad[0].Denied != "the mode" || c.Bad[0].Object.File != "x/bad.yaml" {
 		t.Errorf("good is %s, bad %+v", got, c.Bad)
+	}
+	if len(c.Requests) != 3 || c.Requests[0].Name != "ConfigMap good (case delete)" || c.Requests[0].Old != nil || c.Requests[1].Old == nil || c.Requests[2].Denied != "never" {
+		t.Errorf("requests %+v; want the deletion, and two updates of which one is denied", c.Requests)
 	}
 	spec, _ := c.Policies[0].Object["spec"].(map[string]any)
 	validations, _ := spec["validations"].([]any)
@@ -118,8 +121,9 @@ func TestContractMistakes(t *testing.T) {
 
 // A contract without a good object says which field helps.
 func TestContractWithoutGood(t *testing.T) {
-	_, err := loadTest(strings.Replace(contractTest, "- {object: good.yaml, namespace: prod}\n", "", 1) + "contract: {}\n")
-	for _, want := range []string{"x/test.yaml:10:11: contract has no good object", `add "good:"`, `"requester:" if only`} {
+	without := strings.NewReplacer("- {object: good.yaml, namespace: prod}\n", "", "- {object: good.yaml, operation: DELETE, name: delete}\n", "")
+	_, err := loadTest(without.Replace(contractTest) + "contract: {}\n")
+	for _, want := range []string{"x/test.yaml:9:11: contract has no good object", `add "good:"`, `"requester:" if only`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v; want %s", err, want)
 		}

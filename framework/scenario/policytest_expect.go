@@ -40,6 +40,12 @@ func (p *policyTable) refused(n *document.Node, d Denied, then *Expectation) {
 	policies := namesOf(p.policies)
 	then.RefusedBy = &RefusedBy{Policy: policies, Binding: d.Binding, Error: literal(d.Error)}
 	then.Message = literal([]string(d.Message))
+	if d.Code != 0 {
+		then.Code = OneOrMore[int]{d.Code}
+	}
+	if d.Reason != "" {
+		then.Reason = OneOrMore[string]{d.Reason}
+	}
 	if d.Policy != "" {
 		then.RefusedBy.Policy = []string{d.Policy}
 		if !slices.Contains(policies, d.Policy) {
@@ -83,7 +89,7 @@ func partsOf(n *document.Node, field string) []any {
 
 // annotations returns what the annotations of the audit event must match.
 func (p *policyTable) annotations(n *document.Node, where document.Path) map[string]any {
-	if n.Kind != document.KindMapping {
+	if n.Kind != document.KindMapping || n.Has("error") && len(n.Fields) == 1 {
 		return map[string]any{failureKey: map[string]any{"$json": map[string]any{"$containsAll": partsOf(n, "message")}}}
 	}
 	annotations := map[string]any{}
