@@ -57,13 +57,14 @@ func (p *printer) failure(outcome Outcome) {
 	p.field("rerun", outcome.Rerun)
 }
 
-// rule writes the first reason why a rule is broken, and how to mend it.
+// rule writes how a rule is broken, first of all, and how to mend it.
 func (p *printer) rule(outcome Outcome) {
-	reason, more, _ := strings.Cut(outcome.Reason, "\n")
-	if n := len(strings.Split(more, "\n")); more != "" {
-		reason += fmt.Sprintf("\nand %d more lines (-v shows all)", n)
+	const most = 12
+	lines := strings.Split(outcome.Reason, "\n")
+	if more := len(lines) - most; more > 1 {
+		lines = append(lines[:most], fmt.Sprintf("and %d more lines (-v shows all)", more))
 	}
-	p.field("reason", reason)
+	p.field("reason", strings.Join(lines, "\n"))
 	p.field("fix", outcome.Fix)
 }
 

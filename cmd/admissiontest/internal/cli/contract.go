@@ -316,6 +316,9 @@ func contractReport(strict bool, outcomes []webhook.Outcome) report.Report {
 // objects, then what lets bad ones pass, and then what happens to stored objects.
 func ruleOutcome(name string, of policy.Rule, verdict framework.Verdict, reason string, took time.Duration) report.Outcome {
 	area := strings.ToLower(strings.Split(of.ID, "-")[1])
+	if verdict != framework.Fail {
+		of.Fix = ""
+	}
 	return report.Outcome{
 		Name: name, Area: area, Level: of.Level, Verdict: verdict, Rank: map[string]int{"door": 1, "bind": 1, "life": 2}[area],
 		Requirement: of.Title, Source: of.Source, Fix: of.Fix, Reason: reason, DurationSeconds: took.Seconds(),
