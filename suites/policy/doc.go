@@ -24,6 +24,6 @@
 // # Not promised
 //
 // A pass proves nothing about requests that are not derived from the samples. What is read is found in the expressions, also
-// through variables and macros; what an expression computes is not. MutatingAdmissionPolicies
-// with failurePolicy Ignore hide their errors. The package does not measure which parts of a policy the samples decide.
+// through variables and macros; what an expression computes is not. The package does not measure which parts of a policy the
+// samples decide.
 package policy

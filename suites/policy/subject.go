@@ -197,7 +197,7 @@ func (s Subject) read() (rules.Subject, error) {
 	for i, request := range s.Requests {
 		name := cmp.Or(request.Name, fmt.Sprintf("requests[%d]", i))
 		sample := rules.Sample{Name: name, Object: one(name, request.Object), Deleted: request.Old.none(), Subresource: request.Subresource}
-		if !sample.Deleted {
+		if sample.Old = sample.Object; !sample.Deleted {
 			sample.Old = one("the old object of "+name, request.Old)
 		}
 		if request.Denied == "" {

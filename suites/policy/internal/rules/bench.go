@@ -205,7 +205,7 @@ func (b *bench) before(ctx context.Context) error {
 // exist stores the object that the request of a sample finds: under its own name, or under another one if another sample needs
 // something else there.
 func (b *bench) exist(ctx context.Context, s *sample) error {
-	manifest := s.found()
+	manifest := s.Old
 	if manifest == nil {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (b *bench) exist(ctx context.Context, s *sample) error {
 		o := b.addressed(other)
 		return o.GroupVersionKind() == u.GroupVersionKind() && o.GetNamespace() == u.GetNamespace() && o.GetName() == u.GetName()
 	}
-	if slices.ContainsFunc(b.subject.samples(), func(o sample) bool { return same(o.Object) && !reflect.DeepEqual(o.found(), manifest) }) {
+	if slices.ContainsFunc(b.subject.samples(), func(o sample) bool { return same(o.Object) && !reflect.DeepEqual(o.Old, manifest) }) {
 		u.SetName(b.storedName(*s, u.GetName(), "-old"))
 	}
 	if err := b.sandbox.Install(ctx, u.Object, nil); err != nil {

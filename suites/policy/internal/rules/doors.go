@@ -19,7 +19,7 @@ func doors() []Definition {
 		Source: []string{"https://github.com/cozystack/cozystack/issues/2470"},
 		Check: func(t *T) {
 			t.needBad()
-			t.must(slices.ContainsFunc(t.Bad, func(b Bad) bool { return b.Fix != nil && b.found() == nil }), "no bad object is created: the bad requests are updates")
+			t.must(slices.ContainsFunc(t.Bad, func(b Bad) bool { return b.Fix != nil && b.Old == nil }), "no bad object is created: the bad requests are updates")
 			invalid := t.invalid(Violations)
 			t.must(invalid == "", "the API server itself refuses each update that makes a good object bad: %s", invalid)
 			t.refused(Violations)

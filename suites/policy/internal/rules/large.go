@@ -17,14 +17,8 @@ func (b *bench) large(s sample) {
 	read := b.subject.readPaths(Policy.expressions)
 	for _, path := range vary.Paths(s.Object, nil) {
 		if value, _ := vary.At(s.Object, path); isCollection(value) && read.loopsOver(path) {
-			schema, how := b.schema(s.kind, path), fmt.Sprintf("%d times as many", times)
-			more := multiplied(value, schema)
-			if most, bounded := schema["maxItems"].(float64); bounded {
-				if all, isList := more.([]any); isList && len(all) > int(most) {
-					more, how = all[:int(most)], fmt.Sprintf("%d", int(most))
-				}
-			}
-			b.derive(Large, s, vary.With(s.Object, path, func(any) (any, bool) { return more, true }), fmt.Sprintf("with %s elements in %s", how, path))
+			more := vary.With(s.Object, path, func(old any) (any, bool) { return multiplied(old, b.schema(s.kind, path)), true })
+			b.derive(Large, s, more, fmt.Sprintf("with up to %d times as many elements in %s", times, path))
 		}
 	}
 }
@@ -52,6 +46,9 @@ func multiplied(value any, schema map[string]any) any {
 				}
 				all = append(all, withKeys(withName(element, fmt.Sprintf("contract-%d-%d", n, i)), keys, n))
 			}
+		}
+		if most, bounded := schema["maxItems"].(float64); bounded {
+			all = all[:min(len(all), int(most))]
 		}
 		return all
 	case map[string]any:

@@ -22,15 +22,16 @@ type storedSample struct {
 // underOwnNames sends the requests about stored samples of which no copy can be stored, or about whose names the policies decide: each is
 // stored under its own name while no policy is bound. It is for after all other requests.
 func (b *bench) underOwnNames(ctx context.Context) error {
-	samples := slices.DeleteFunc(slices.Clone(b.samples), func(s sample) bool { return !b.needsName(s) })
+	samples := slices.DeleteFunc(slices.Clone(b.samples), func(s sample) bool {
+		c := b.sampleCase(s)
+		return s.stored != nil || !c.Accepted() || b.copied[s.Name] && !b.observed.decidedByName(c)
+	})
 	if len(samples) == 0 {
 		return nil
 	}
 	var all []storedSample
 	err := b.unbound(ctx, func() (err error) {
-		if all, err = b.storeNamed(ctx, samples); err != nil {
-			return err
-		}
+		all, err = b.storeNamed(ctx, samples)
 		for _, each := range all {
 			if each.fix == nil {
 				b.about(each.sample, each.kept)
@@ -39,7 +40,7 @@ func (b *bench) underOwnNames(ctx context.Context) error {
 				b.partly(each.sample, each.kept)
 			}
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
@@ -65,15 +66,6 @@ func (b *bench) underOwnNames(ctx context.Context) error {
 		}
 	}
 	return b.err
-}
-
-// needsName reports whether a sample that the API server accepts has no copy under another name, or whether the policies decide otherwise
-// about it under another name.
-func (b *bench) needsName(s sample) bool {
-	c := b.sampleCase(s)
-	return s.stored == nil && c.Accepted() && (!b.copied[s.Name] || slices.ContainsFunc(b.observed.Of(Renamed), func(r *Case) bool {
-		return r.Good == s.good && r.Bad == s.bad && (r.Refusal() == "") != (c.Refusal() == "")
-	}))
 }
 
 // storeNamed stores good samples and the fixes of bad ones under their own names. Of several with the same name, only those are stored that

@@ -217,8 +217,6 @@ type Observations struct {
 	Shapes map[string]string
 	// NotServed has the kinds of samples that the API server does not serve.
 	NotServed []string
-	// NotStored says of which samples no copy is stored.
-	NotStored []string
 	// Unsent says of groups why their requests were not sent with the policies, and of Every why no request was.
 	Unsent map[Group]string
 	// Dropped is how many requests the API server does not accept without the policies.
@@ -234,6 +232,19 @@ func (o *Observations) Of(groups ...Group) []*Case {
 		}
 	}
 	return found
+}
+
+// decidedByName reports whether the sample of a case gets another decision under another name.
+func (o *Observations) decidedByName(c *Case) bool {
+	of := func(group Group) *Case {
+		all := o.Of(group)
+		if at := slices.IndexFunc(all, func(s *Case) bool { return s.Good == c.Good && s.Bad == c.Bad }); at >= 0 {
+			return all[at]
+		}
+		return nil
+	}
+	named, renamed := of(Samples), of(Renamed)
+	return named != nil && renamed != nil && (named.Refusal() == "") != (renamed.Refusal() == "")
 }
 
 // ErrSubject marks a Subject that cannot be observed: a policy that the API server refuses, for instance.

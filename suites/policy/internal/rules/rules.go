@@ -38,11 +38,6 @@ func (t *T) each(groups ...Group) []*Case {
 			t.Unobserved("%s", why)
 		}
 	}
-	for _, why := range t.NotStored {
-		if len(found) == 0 {
-			t.LogOnce(why)
-		}
-	}
 	for _, c := range t.Cases {
 		if len(found) == 0 && slices.Contains(groups, c.Group) {
 			t.LogOnce(fmt.Sprintf("%s: not accepted without the policies: %s", c.What, c.Before.Status.Message))
@@ -157,11 +152,7 @@ func (t *T) differ(c *Case) {
 func (t *T) byName(c *Case) bool {
 	copied := slices.Contains([]Group{Generated, Violations, Unrelated, Repairs, Finalizers, Subwrites, Versions}, c.Group) ||
 		c.Group == Verbs && (c.Control.Group != Samples || !c.Request.DryRun)
-	if !copied || c.Own || !slices.ContainsFunc(t.Of(Renamed), func(r *Case) bool {
-		return r.Good == c.Good && r.Bad == c.Bad && slices.ContainsFunc(t.Of(Samples), func(s *Case) bool {
-			return s.Good == r.Good && s.Bad == r.Bad && (s.Refusal() == "") != (r.Refusal() == "")
-		})
-	}) {
+	if !copied || c.Own || !t.decidedByName(c) {
 		return false
 	}
 	t.LogOnce(c.What + ": it says nothing, because under another name the object gets another decision")

@@ -28,20 +28,12 @@ type Subject struct {
 	Requester framework.User
 }
 
-// Sample is an object with its request: its creation, the update of Old to it, or its deletion.
+// Sample is an object with its request: its creation, or the update or deletion of Old, which is what the request finds.
 type Sample struct {
 	Name        string // in messages: "good[0]"
 	Object, Old map[string]any
 	Deleted     bool
 	Subresource string // of the update
-}
-
-// found returns the object that the request finds, or nil: it creates one.
-func (s Sample) found() map[string]any {
-	if s.Deleted {
-		return s.Object
-	}
-	return s.Old
 }
 
 // existing returns the object that exists before or after the request.
