@@ -121,10 +121,33 @@ func (s *schemas) ResolveSchema(kind schema.GroupVersionKind) (found *spec.Schem
 		return found, nil
 	}
 	if found, err = s.ClientDiscoveryResolver.ResolveSchema(kind); err == nil {
+		withQuantities(found)
 		s.known[key] = found
 	}
 	return found, err
 }
+
+// withQuantities makes quantities strings. An OpenAPI document says that they are strings or numbers, for which CEL has no type: Kubernetes
+// warns that spec.resources.requests of a PersistentVolumeClaim is undefined (k8s.io/apiserver/pkg/cel/common/schemas.go).
+func withQuantities(s *spec.Schema) {
+	if len(s.Type) == 0 && len(s.OneOf) == 2 && s.Format == "" {
+		s.Type = spec.StringOrArray{"string"}
+	}
+	for name, property := range s.Properties {
+		withQuantities(&property)
+		s.Properties[name] = property
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		withQuantities(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		withQuantities(s.AdditionalProperties.Schema)
+	}
+}
+
+// wrongCheck is in what the type check says about each expression that uses the authorizer, because it does not know the type
+// (k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go).
+const wrongCheck = "unexpected failed resolution of 'kubernetes.authorization."
 
 // mostKinds is the number of kinds for which Kubernetes checks the types of a policy.
 const mostKinds = 10
@@ -176,7 +199,9 @@ func (p *policy) typeCheck(of Checked, schemas resolver.SchemaResolver) (map[sch
 	context := checker.CreateContext(only)
 	check := func(list []typedExpression) (found bool) {
 		for _, e := range list {
-			results := slices.DeleteFunc(checker.CheckExpression(context, e.expression), func(r *validating.TypeCheckingResult) bool { return r.Issues == nil })
+			results := slices.DeleteFunc(checker.CheckExpression(context, e.expression), func(r *validating.TypeCheckingResult) bool {
+				return r.Issues == nil || strings.Contains(r.Issues.Error(), wrongCheck)
+			})
 			if len(results) < len(kinds) {
 				continue
 			}

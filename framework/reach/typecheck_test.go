@@ -32,6 +32,11 @@ func TestTypeCheck(t *testing.T) {
 			"variables":       []any{expression("object.spec.replicas")},
 			"validations":     []any{map[string]any{"expression": "variables.a < 5 && params.data.x == request.name", "messageExpression": "'got ' + string(variables.a)"}},
 		}),
+		policy("quantity", "v1", deployments, map[string]any{"validations": []any{
+			map[string]any{"expression": "object.spec.template.spec.containers.all(c, quantity(c.resources.requests['cpu']).isLessThan(quantity('2')))"},
+			map[string]any{"expression": "authorizer.requestResource.check('create').allowed()"},
+			map[string]any{"expression": "has(object.spec.template.spec.containers[0].resources.requsts)"},
+		}}),
 		policy("wrong", "v1", deployments, map[string]any{
 			"matchConditions":  []any{expression("has(object.spek)")},
 			"validations":      []any{map[string]any{"expression": "object.spec.replicas == 'x'", "messageExpression": "object.metadata.nme"}},
@@ -68,6 +73,7 @@ func TestTypeCheck(t *testing.T) {
 			got = append(got, strings.Join([]string{w.Name, w.Field, text}, " "))
 		}
 		want := []string{
+			"quantity spec.validations[2].expression <input>:1:4: undefined field 'requsts'",
 			"wrong spec.matchConditions[0].expression <input>:1:4: undefined field 'spek'",
 			"wrong spec.validations[0].expression <input>:1:22: found no matching overload for '_==_' applied to '(int, string)'",
 			"wrong spec.validations[0].messageExpression <input>:1:16: undefined field 'nme'",
