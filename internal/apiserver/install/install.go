@@ -206,6 +206,9 @@ func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest
 		manifest = narrow(kind, manifest, i.toScenario(scope))
 	}
 	manifest = WithLabels(manifest, i.Labels(scope.ID))
+	if err := i.dropped(ctx, res, manifest); err != nil {
+		return client.Object{}, err
+	}
 	installed := client.Object{Resource: res, Name: scope.nameOf(kind, name), Manager: scope.ID}
 	scope.note(installed)
 	if _, err := i.createOrReplace(ctx, installed, manifest); err != nil {

@@ -91,6 +91,16 @@ func TestFencesAreLast(t *testing.T) {
 	}
 }
 
+// The path of an optional element of a list is found, and no other use of optional values.
+func TestOptionalElement(t *testing.T) {
+	for expression, want := range map[string]string{"[?object.data[?'q']].size() == 0": "spec.validations[0].expression", "[object.?data.?q.orValue('')] == []": "", "{?'a': object.?data} == {}": "", "[?": ""} {
+		spec := map[string]any{"validations": []any{map[string]any{"message": "[?a]", "expression": expression}}}
+		if got := optionalElement(spec, "spec"); got != want {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
+	}
+}
+
 // Rules match namespaced objects only.
 func TestNarrowScope(t *testing.T) {
 	i := &Installer{}
