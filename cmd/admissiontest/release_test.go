@@ -70,7 +70,7 @@ func TestInstalled(t *testing.T) {
 		if got := run(way[0], append(way[1:], "--version")...); !strings.Contains(got, "admissiontest "+tagged+" ") {
 			t.Errorf("%s --version printed %q, want %s", way, got, tagged)
 		}
-		if got := run(way[0], append(way[1:], "list", "order")...); !strings.Contains(got, "order.by-name") {
+		if got := run(way[0], append(way[1:], "list", "order")...); !strings.Contains(got, "order.configurations.by-name") {
 			t.Errorf("%s list order printed %q, want scenarios", way, got)
 		}
 	}
