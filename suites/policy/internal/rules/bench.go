@@ -215,6 +215,7 @@ func (b *bench) exist(ctx context.Context, s *sample) error {
 		return o.GroupVersionKind() == u.GroupVersionKind() && o.GetNamespace() == u.GetNamespace() && o.GetName() == u.GetName()
 	}
 	if slices.ContainsFunc(b.subject.samples(), func(o sample) bool { return same(o.Object) && !reflect.DeepEqual(o.Old, manifest) }) {
+		s.otherName = true
 		u.SetName(b.storedName(*s, u.GetName(), "-old"))
 	}
 	if err := b.sandbox.Install(ctx, u.Object, nil); err != nil {

@@ -16,7 +16,8 @@ import (
 // storedSample is a sample or its fix that is stored under its own name.
 type storedSample struct {
 	sample
-	kept *unstructured.Unstructured
+	manifest map[string]any
+	kept     *unstructured.Unstructured
 }
 
 // underOwnNames sends the requests about stored samples of which no copy can be stored, or about whose names the policies decide: each is
@@ -24,7 +25,7 @@ type storedSample struct {
 func (b *bench) underOwnNames(ctx context.Context) error {
 	samples := slices.DeleteFunc(slices.Clone(b.samples), func(s sample) bool {
 		c := b.sampleCase(s)
-		return s.stored != nil || !c.Accepted() || b.copied[s.Name] && !b.observed.decidedByName(c)
+		return s.stored != nil || !c.Accepted() || b.addressed(s.Object).GetName() == "" || b.copied[s.Name] && !b.observed.decidedByName(c)
 	})
 	if len(samples) == 0 {
 		return nil
@@ -72,11 +73,6 @@ func (b *bench) underOwnNames(ctx context.Context) error {
 // are as the first one.
 func (b *bench) storeNamed(ctx context.Context, samples []sample) ([]storedSample, error) {
 	var all []storedSample
-	type first struct {
-		manifest map[string]any
-		kept     *unstructured.Unstructured
-	}
-	byName := map[string]first{}
 	for _, s := range samples {
 		s.own = true
 		manifest := s.Object
@@ -84,10 +80,11 @@ func (b *bench) storeNamed(ctx context.Context, samples []sample) ([]storedSampl
 			manifest = s.fix
 		}
 		u := b.addressed(manifest)
-		id := fmt.Sprint(s.kind, u.GetNamespace(), "/", u.GetName())
-		if has, taken := byName[id]; taken {
-			if has.kept != nil && reflect.DeepEqual(has.manifest, manifest) {
-				all = append(all, storedSample{s, has.kept})
+		if at := slices.IndexFunc(all, func(o storedSample) bool {
+			return o.kind == s.kind && o.kept.GetNamespace() == u.GetNamespace() && o.kept.GetName() == u.GetName()
+		}); at >= 0 {
+			if reflect.DeepEqual(all[at].manifest, manifest) {
+				all = append(all, storedSample{s, manifest, all[at].kept})
 			}
 			continue
 		}
@@ -98,8 +95,7 @@ func (b *bench) storeNamed(ctx context.Context, samples []sample) ([]storedSampl
 			return nil, fmt.Errorf("store %s under its own name: %w", s.Name, err)
 		}
 		if kept := b.get(ctx, s.kind, u, ""); kept != nil {
-			byName[id] = first{manifest, kept}
-			all = append(all, storedSample{s, kept})
+			all = append(all, storedSample{s, manifest, kept})
 		}
 	}
 	return all, b.err

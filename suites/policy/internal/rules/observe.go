@@ -21,8 +21,10 @@ type Case struct {
 	// Good and Bad are the indexes of the sample that it was made from; the other one is -1.
 	Good, Bad int
 	// Own is true for a request about a sample that is stored under its own name.
-	Own     bool
-	Request framework.Request
+	Own bool
+	// otherName is true if the request finds its object under another name, because another sample has its own.
+	otherName bool
+	Request   framework.Request
 	// Control is another request with which this one is compared. Nil means none.
 	Control *Case
 	// ByOperator is the same request by a controller that is none of Kubernetes. Nil means none.
@@ -236,15 +238,18 @@ func (o *Observations) Of(groups ...Group) []*Case {
 
 // decidedByName reports whether the sample of a case gets another decision under another name.
 func (o *Observations) decidedByName(c *Case) bool {
-	of := func(group Group) *Case {
-		all := o.Of(group)
-		if at := slices.IndexFunc(all, func(s *Case) bool { return s.Good == c.Good && s.Bad == c.Bad }); at >= 0 {
-			return all[at]
+	named, renamed := o.first(Samples, c.Good, c.Bad), o.first(Renamed, c.Good, c.Bad)
+	return named != nil && renamed != nil && named.Accepted() && renamed.Accepted() && (named.Refusal() == "") != (renamed.Refusal() == "")
+}
+
+// first returns the first request of a group about a sample, or nil.
+func (o *Observations) first(group Group, good, bad int) *Case {
+	for _, c := range o.Cases {
+		if c.Group == group && c.Good == good && c.Bad == bad {
+			return c
 		}
-		return nil
 	}
-	named, renamed := of(Samples), of(Renamed)
-	return named != nil && renamed != nil && (named.Refusal() == "") != (renamed.Refusal() == "")
+	return nil
 }
 
 // ErrSubject marks a Subject that cannot be observed: a policy that the API server refuses, for instance.

@@ -1,10 +1,12 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +43,8 @@ type sample struct {
 	// stored is the object that the request finds, or nil: it creates one. Own is true for requests about it under its own name.
 	stored *unstructured.Unstructured
 	own    bool
+	// otherName is true if stored has another name than the object.
+	otherName bool
 	// fix is that of a bad one, and whole where they differ. Defect is that without what the policies do not read.
 	fix           map[string]any
 	whole, defect []cel.Path
@@ -103,7 +107,7 @@ func (b *bench) newCase(group Group, s sample, request framework.Request, verb, 
 		request = request.WithUser(b.subject.Requester)
 	}
 	request.InProcess = framework.InProcess{} // an API server reads the old object itself
-	return &Case{Group: group, What: what, Good: s.good, Bad: s.bad, Own: s.own, Request: request.WithDryRun()}
+	return &Case{Group: group, What: what, Good: s.good, Bad: s.bad, Own: s.own, otherName: s.otherName, Request: request.WithDryRun()}
 }
 
 // addressed returns an object with a namespace, if its kind has one.
@@ -297,7 +301,7 @@ func (b *bench) alone(s sample, values []cel.Path, where string) *Case {
 // store stores a copy of an object under another name. It returns nil if the API server refuses it.
 func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, suffix string, finalizers ...string) *unstructured.Unstructured {
 	copied := b.addressed(manifest)
-	copied.SetName(b.storedName(s, copied.GetName(), suffix))
+	copied.SetName(b.storedName(s, cmp.Or(copied.GetName(), strings.TrimSuffix(copied.GetGenerateName(), "-")), suffix))
 	if finalizers != nil {
 		copied.SetFinalizers(finalizers)
 	}

@@ -213,15 +213,17 @@ func verdicts() []Definition {
 			evaluated := slices.ContainsFunc(t.Of(Samples), func(c *Case) bool { return c.Evaluated("") })
 			for _, c := range t.each(Samples, Fixes) {
 				t.Reached()
-				bad := c.Group == Samples && c.Bad >= 0
-				switch refusal := c.Refusal(); {
+				bad, refusal := c.Group == Samples && c.Bad >= 0, c.Refusal()
+				switch wrong := bad && !strings.Contains(refusal, t.Bad[c.Bad].Denied) || !bad && refusal != ""; {
 				case t.otherwise(c):
 					t.Unobserved("%s: refused by something else: %s", c.What, refusal)
-				case bad && !strings.Contains(refusal, t.Bad[c.Bad].Denied):
+				case wrong && c.otherName:
+					t.Unobserved("%s: another sample has its name, and under another name it gets another decision", c.What)
+				case wrong && bad:
 					t.Errorf("%s: %s, want a refusal with %q", c.What, outcome(c), t.Bad[c.Bad].Denied)
-				case !bad && refusal != "":
+				case wrong:
 					t.Errorf("%s: %s, want allowed", c.What, outcome(c))
-				case !bad && t.refuseAll(): // no good object can be one that they match
+				case evaluated && !bad && t.refuseAll(): // no good object can be one that they match
 				case evaluated && !t.handles(admissionregistrationv1.OperationType(c.Request.Operation())): // the other samples say it
 				case !t.mutating() && !c.Evaluated(""):
 					t.Unobserved("%s: no policy is evaluated for it, so it says nothing: rules, selectors and conditions leave it out", c.What)

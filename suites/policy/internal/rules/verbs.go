@@ -58,14 +58,7 @@ func (b *bench) verbs(s sample) {
 }
 
 // sampleCase returns the creation of a sample, or nil.
-func (b *bench) sampleCase(s sample) *Case {
-	for _, c := range b.observed.Cases {
-		if c.Group == Samples && c.Good == s.good && c.Bad == s.bad {
-			return c
-		}
-	}
-	return nil
-}
+func (b *bench) sampleCase(s sample) *Case { return b.observed.first(Samples, s.good, s.bad) }
 
 // again returns a copy of a sample for a request that is no dry run, under another name, with its creation. The copy is nil if there
 // can be none.
