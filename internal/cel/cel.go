@@ -34,6 +34,14 @@ func Visit(text string, f func(ast.Expr)) {
 	}
 }
 
+// HasOptionalElement reports whether an expression has a list with an optional element: [?a].
+func HasOptionalElement(text string) (has bool) {
+	Visit(text, func(part ast.Expr) {
+		has = has || part.Kind() == ast.ListKind && len(part.AsList().OptionalIndices()) > 0
+	})
+	return has
+}
+
 // Constants returns the strings and integers in expressions, each once.
 func Constants(expressions ...string) []any {
 	var found []any

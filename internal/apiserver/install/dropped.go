@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/cel-go/common/ast"
-
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/cel"
@@ -29,29 +27,27 @@ func (i *Installer) dropped(ctx context.Context, res client.Resource, manifest m
 }
 
 // optionalElement returns the path of the first expression in a value that has an optional element of a list, or "".
-func optionalElement(value any, path string) (found string) {
+func optionalElement(value any, path string) string {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			if _, isText := value[name].(string); isText && !strings.HasSuffix(name, "xpression") {
 				continue
 			}
-			if found = optionalElement(value[name], path+"."+name); found != "" {
+			if found := optionalElement(value[name], path+"."+name); found != "" {
 				return found
 			}
 		}
 	case []any:
 		for i, item := range value {
-			if found = optionalElement(item, fmt.Sprintf("%s[%d]", path, i)); found != "" {
+			if found := optionalElement(item, fmt.Sprintf("%s[%d]", path, i)); found != "" {
 				return found
 			}
 		}
 	case string:
-		cel.Visit(value, func(part ast.Expr) {
-			if part.Kind() == ast.ListKind && len(part.AsList().OptionalIndices()) > 0 {
-				found = path
-			}
-		})
+		if cel.HasOptionalElement(value) {
+			return path
+		}
 	}
-	return found
+	return ""
 }

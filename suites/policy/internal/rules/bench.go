@@ -327,7 +327,7 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.unsent(b.inOrders(ctx), Orders); err != nil {
 		return err
 	}
-	if err := b.unsent(b.withoutPolicies(ctx), Reapplied, Foreign); err != nil {
+	if err := b.unsent(b.withoutPolicies(ctx), Reapplied, Foreign, Inert); err != nil {
 		return err
 	}
 	return b.unsent(b.underOwnNames(ctx), Unrelated, Deletions, Controller, Finalizers, Violations)

@@ -48,9 +48,8 @@ func (b *bench) underOwnNames(ctx context.Context) error {
 	}
 	if err := b.unbound(ctx, func() error {
 		for _, each := range all {
-			if held := each.kept.DeepCopy(); each.fix == nil {
-				held.SetFinalizers([]string{finalizer})
-				b.do(ctx, framework.Update(each.kept, held))
+			if each.fix == nil {
+				b.do(ctx, withFinalizers(each.kept, fmt.Sprintf("[%q]", finalizer)))
 				b.end(ctx, each.sample, each.kept)
 			}
 		}
@@ -63,7 +62,7 @@ func (b *bench) underOwnNames(ctx context.Context) error {
 	}
 	for _, each := range all {
 		if each.fix == nil {
-			b.do(ctx, unheld(each.kept))
+			b.do(ctx, withFinalizers(each.kept, "null"))
 		}
 	}
 	return b.err

@@ -209,7 +209,9 @@ func (b *bench) stored(ctx context.Context, s sample) {
 	}
 	b.about(s, kept)
 	b.lacking(ctx, s)
-	b.ending(ctx, s)
+	if held := b.store(ctx, s, s.existing(), "-ending", finalizer); held != nil {
+		b.end(ctx, s, held)
+	}
 }
 
 // labelled is the update of a stored object with another label.
@@ -362,31 +364,22 @@ func edited(kept *unstructured.Unstructured, manifest map[string]any, paths []ce
 	return u
 }
 
-// ending stores an object that is in deletion, and removes its finalizer as the requester and as the garbage collector.
-func (b *bench) ending(ctx context.Context, s sample) {
-	kept := b.store(ctx, s, s.existing(), "-ending", finalizer)
-	if kept == nil {
-		return
-	}
-	b.end(ctx, s, kept)
-}
-
-// end deletes a stored object that has a finalizer, and adds the removals of the finalizer.
+// end deletes a stored object that has a finalizer, and adds the removals of the finalizer by the requester and the garbage collector.
 func (b *bench) end(ctx context.Context, s sample, kept *unstructured.Unstructured) {
 	b.do(ctx, framework.Delete(kept))
 	deleted := b.get(ctx, s.kind, kept, "")
 	if deleted == nil || deleted.GetDeletionTimestamp() == nil {
 		return
 	}
-	request := unheld(deleted)
+	request := withFinalizers(deleted, "null")
 	b.byOperator(b.add(Finalizers, s, request, "update the stored", "which is in deletion, without its finalizer"))
 	b.add(Finalizers, s, request.WithUser(Controllers()[1]), "update the stored", "which is in deletion, without its finalizer, as "+Controllers()[1].Name)
 }
 
-// unheld is the removal of the finalizers of an object: a patch, because a controller can write the object at the same time.
-func unheld(u *unstructured.Unstructured) framework.Request {
+// withFinalizers gives an object finalizers, as JSON: by a patch, because a controller can write the object at the same time.
+func withFinalizers(u *unstructured.Unstructured, finalizers string) framework.Request {
 	return framework.Request{
 		Verb: framework.VerbPatch, Kind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
-		HTTP: framework.HTTP{Patch: []byte(`{"metadata":{"finalizers":null}}`), PatchType: types.MergePatchType},
+		HTTP: framework.HTTP{Patch: []byte(`{"metadata":{"finalizers":` + finalizers + `}}`), PatchType: types.MergePatchType},
 	}
 }
