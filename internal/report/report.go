@@ -161,7 +161,7 @@ type Outcome struct {
 	Source      []string `json:"source,omitempty"`
 	// Fix is how to mend what breaks a rule of a contract. Empty for scenarios.
 	Fix string `json:"fix,omitempty"`
-	// Rank is where the outcome stands in a report: a lower rank is first, and outcomes of one rank are in the order of their names.
+	// Rank orders the outcomes of a report: lower ranks come first. Outcomes of one rank are in the order of their names.
 	Rank int `json:"-"`
 	// Behaviours are IDs of behaviours.tsv.
 	Behaviours []string `json:"behaviours,omitempty"`

@@ -42,7 +42,7 @@ func Only(rules ...string) Option {
 	return func(o *rule.Options) { o.Only = append(o.Only, rules...) }
 }
 
-// Waive allows the policies to break a rule. Why is the reason; it is required and appears in the output. If the
+// Waive allows the policies to break a rule, or a rule to stay inconclusive. Why is the reason; it is required and appears in the output. If the
 // policies do not break the rule, the verdict is Fail.
 func Waive(name, why string) Option { return rule.Waive(rule.Waiver{Rule: name, Why: why}) }
 

@@ -23,7 +23,7 @@ func With(rules ...string) Option {
 	return func(o *rule.Options) { o.With = append(o.With, rules...) }
 }
 
-// Waive allows the webhooks to break a rule. Why is the reason; it is required and appears in the
+// Waive allows the webhooks to break a rule, or a rule to stay inconclusive. Why is the reason; it is required and appears in the
 // output. If a webhook does not break the rule, the verdict is Fail.
 func Waive(name, why string) Option { return rule.Waive(rule.Waiver{Rule: name, Why: why}) }
 

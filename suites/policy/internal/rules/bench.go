@@ -160,7 +160,7 @@ func (b *bench) before(ctx context.Context) error {
 		} else if err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrSubject, s.Name, err)
 		}
-		if err := b.exist(ctx, &s); err != nil {
+		if err := b.storeOld(ctx, &s); err != nil {
 			return err
 		}
 		b.samples = append(b.samples, s)
@@ -202,9 +202,9 @@ func (b *bench) before(ctx context.Context) error {
 	return b.send(ctx, b.observed.Cases[len(first):], before)
 }
 
-// exist stores the object that the request of a sample finds: under its own name, or under another one if another sample needs
+// storeOld stores the object that the request of a sample finds: under its own name, or under another one if another sample needs
 // something else there.
-func (b *bench) exist(ctx context.Context, s *sample) error {
+func (b *bench) storeOld(ctx context.Context, s *sample) error {
 	manifest := s.Old
 	if manifest == nil {
 		return nil

@@ -9,8 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/admissiontest/admissiontest/framework"
 )
 
 // storedSample is a sample or its fix that is stored under its own name.
@@ -37,8 +35,7 @@ func (b *bench) underOwnNames(ctx context.Context) error {
 			if each.fix == nil {
 				b.about(each.sample, each.kept)
 			} else if len(each.whole) > 0 {
-				b.patched(each.sample, b.add(Violations, each.sample, framework.Update(each.kept, edited(each.kept, each.Object, each.whole)), "update the stored fix of", "to the bad object"), each.kept)
-				b.partly(each.sample, each.kept)
+				b.violations(ctx, each.sample, nil, each.kept)
 			}
 		}
 		return err

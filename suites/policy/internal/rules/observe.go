@@ -20,8 +20,8 @@ type Case struct {
 	What string
 	// Good and Bad are the indexes of the sample that it was made from; the other one is -1.
 	Good, Bad int
-	// Own is true for a request about a sample that is stored under its own name.
-	Own bool
+	// own is true for a request about a sample that is stored under its own name.
+	own bool
 	// otherName is true if the request finds its object under another name, because another sample has its own.
 	otherName bool
 	Request   framework.Request

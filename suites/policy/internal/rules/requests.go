@@ -107,7 +107,7 @@ func (b *bench) newCase(group Group, s sample, request framework.Request, verb, 
 		request = request.WithUser(b.subject.Requester)
 	}
 	request.InProcess = framework.InProcess{} // an API server reads the old object itself
-	return &Case{Group: group, What: what, Good: s.good, Bad: s.bad, Own: s.own, otherName: s.otherName, Request: request.WithDryRun()}
+	return &Case{Group: group, What: what, Good: s.good, Bad: s.bad, own: s.own, otherName: s.otherName, Request: request.WithDryRun()}
 }
 
 // addressed returns an object with a namespace, if its kind has one.
@@ -209,7 +209,7 @@ func (b *bench) stored(ctx context.Context, s sample) {
 	}
 	b.about(s, kept)
 	b.lacking(ctx, s)
-	if held := b.store(ctx, s, s.existing(), "-ending", finalizer); held != nil {
+	if held := b.store(ctx, s, s.persisted(), "-ending", finalizer); held != nil {
 		b.end(ctx, s, held)
 	}
 }
@@ -250,13 +250,16 @@ func (b *bench) lacking(ctx context.Context, s sample) {
 	if s.good < 0 || !b.subject.handles(admissionregistrationv1.Update) {
 		return
 	}
-	all := b.lessRead(s.existing())
-	for i, less := range all[:min(len(all), mostShapes)] {
+	all := b.lessRead(s.persisted())
+	for i, less := range all[:min(len(all), mostLacking)] {
 		if kept := b.store(ctx, s, less.object, fmt.Sprintf("-lacking-%d", i)); kept != nil {
 			b.add(Lacking, s, labelled(kept), "update the stored", less.change+", with another label")
 		}
 	}
 }
+
+// mostLacking limits the stored copies of one sample that lack something.
+const mostLacking = 40
 
 // violations makes a stored fix bad, by each verb and, unless kept is nil, by each subresource, and creates the bad object in other
 // versions.

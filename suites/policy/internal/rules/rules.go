@@ -97,8 +97,8 @@ func (t *T) sent(groups ...Group) bool {
 	return slices.ContainsFunc(t.Cases, func(c *Case) bool { return slices.Contains(groups, c.Group) })
 }
 
-// allowed fails for each request of groups that validating policies refuse. What they refuse to the requester only, and not to a
-// controller of anybody, is meant.
+// allowed fails for each request of groups that validating policies refuse. If they allow
+// the same request of a controller that they do not know, the refusal is intended.
 func (t *T) allowed(groups ...Group) {
 	t.must(t.validating(), "there is no ValidatingAdmissionPolicy")
 	for _, c := range t.each(groups...) {
@@ -152,7 +152,7 @@ func (t *T) differ(c *Case) {
 func (t *T) byName(c *Case) bool {
 	copied := slices.Contains([]Group{Generated, Violations, Unrelated, Repairs, Finalizers, Subwrites, Versions}, c.Group) ||
 		c.Group == Verbs && (c.Control.Group != Samples || !c.Request.DryRun)
-	if !copied || c.Own || !t.decidedByName(c) {
+	if !copied || c.own || !t.decidedByName(c) {
 		return false
 	}
 	t.LogOnce(c.What + ": it says nothing, because under another name the object gets another decision")

@@ -36,8 +36,8 @@ type Sample struct {
 	Subresource string // of the update
 }
 
-// existing returns the object that exists before or after the request.
-func (s Sample) existing() map[string]any {
+// persisted returns the object that exists before or after the request.
+func (s Sample) persisted() map[string]any {
 	if s.Old != nil {
 		return s.Old
 	}
