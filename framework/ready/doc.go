@@ -12,8 +12,7 @@
 //
 // # Not promised
 //
-// Only creations in namespaces that exist are sent. An API server does not say which version of a configuration it uses: if
-// it can be an earlier one, Wait waits for some seconds. Of several replicas of a webhook, one has answered. A removed
-// webhook of the same name that was never called is not told apart. A load balancer that chooses an API server for each
-// request hides the others.
+// Only creations in namespaces that exist are sent. An API server does not say which version of a configuration it uses: if it can be
+// an earlier one, Wait waits for some seconds. Of several replicas of a webhook, one has answered. A removed webhook of the same name
+// that was never called is not told apart. A load balancer that chooses one for each request hides API servers.
 package ready
