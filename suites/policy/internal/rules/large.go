@@ -63,19 +63,18 @@ func multiplied(value any, schema map[string]any) any {
 	return value
 }
 
-// withKeys changes the keys of an element of a list, but for its name.
+// withKeys changes the first key of an element of a list, unless it is the name.
 func withKeys(element any, keys []any, n int) any {
 	fields, _ := element.(map[string]any) // a copy
-	for _, key := range keys {
-		name := fmt.Sprint(key)
-		switch value := fields[name].(type) {
-		case int64:
-			fields[name] = value + int64(n)
-		case string:
-			if name != "name" && name != "protocol" {
-				fields[name] = fmt.Sprintf("%s-%d", value, n)
-			}
-		}
+	if len(keys) == 0 || keys[0] == "name" {
+		return element
+	}
+	name := fmt.Sprint(keys[0])
+	switch value := fields[name].(type) {
+	case int64:
+		fields[name] = value + int64(n)
+	case string:
+		fields[name] = fmt.Sprintf("%s-%d", value, n)
 	}
 	return element
 }
