@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -144,13 +143,13 @@ func (e *endpoint) send(ctx context.Context, path string, raw Raw) reply {
 		got = e.post(request)
 	}
 	switch {
-	case got.err == nil:
-		e.hung.Store(0)
-	case ctx.Err() != nil && parent.Err() == nil:
+	case ctx.Err() != nil && parent.Err() == nil: // also without an error: a server that sees the end of the request can end its answer
 		if got.err = NoAnswerError(fmt.Sprintf("it did not answer within %s", limit)); hung != 0 {
 			got.err = NoAnswerError(fmt.Sprintf("an earlier call was not answered within %s, and this one not within %s", hung, limit))
 		}
 		e.hung.CompareAndSwap(0, int64(limit))
+	case got.err == nil:
+		e.hung.Store(0)
 	}
 	return got
 }
@@ -166,8 +165,7 @@ func (e *endpoint) post(request *http.Request) reply {
 	if len(body) > maxAnswer {
 		return reply{status: response.StatusCode, err: errTooLong}
 	}
-	// A server that sees the end of the request can end its answer at once.
-	return reply{status: response.StatusCode, body: body, err: cmp.Or(err, request.Context().Err())}
+	return reply{status: response.StatusCode, body: body, err: err}
 }
 
 var errTooLong = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
