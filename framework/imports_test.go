@@ -21,10 +21,10 @@ func layers() [][]string {
 		{"framework/internal/plugintrace", "internal/rule", "fakes/internal/informer"},
 		{
 			"framework/hook", "internal/apiserver/client", "framework/envtest", "framework/kind",
-			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
+			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach", "internal/vary",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion"},
-		{"internal/apiserver/fence", "framework/matchers", "internal/review", "internal/vary", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/apiserver/fence", "framework/matchers", "internal/review", "internal/shipped", "internal/target", "suites/contract/internal/check"},
 		{"framework/ready", "internal/doctor", "internal/target/targettest", "suites/webhook/internal/check", "suites/contract/internal/rules", "internal/engine/expect"},
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules"},
 		{"internal/engine/execution", "suites/contract/specs", "suites/webhook"},

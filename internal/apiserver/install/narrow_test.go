@@ -94,8 +94,8 @@ func TestFencesAreLast(t *testing.T) {
 // The path of an optional element of a list is found, and no other use of optional values.
 func TestOptionalElement(t *testing.T) {
 	for expression, want := range map[string]string{"[?object.data[?'q']].size() == 0": "spec.validations[0].expression", "[object.?data.?q.orValue('')] == []": "", "{?'a': object.?data} == {}": "", "[?": ""} {
-		spec := map[string]any{"validations": []any{map[string]any{"message": "[?a]", "expression": expression}}}
-		if got := optionalElement(spec, "spec"); got != want {
+		policy := map[string]any{"spec": map[string]any{"validations": []any{map[string]any{"message": "[?a]", "expression": expression}}}}
+		if got := optionalElement(policy); got != want {
 			t.Errorf("%s: %q, want %q", expression, got, want)
 		}
 	}
