@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,6 +48,7 @@ type policySpec struct {
 	Variables        []admissionregistrationv1.Variable         `json:"variables"`
 	Validations      []admissionregistrationv1.Validation       `json:"validations"`
 	AuditAnnotations []admissionregistrationv1.AuditAnnotation  `json:"auditAnnotations"`
+	Mutations        []admissionregistrationv1beta1.Mutation    `json:"mutations"` // v1 has it since 1.36
 }
 
 func (p *policy) mutates() bool { return p.kind == "MutatingAdmissionPolicy" }

@@ -5,19 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 )
 
@@ -31,6 +35,7 @@ type conditions struct {
 type expressions struct {
 	conditions  *conditions
 	validations cel.ConditionEvaluator
+	mutations   []patch.Patcher
 }
 
 // newCompiler returns a compiler with the environment of an API server.
@@ -83,10 +88,26 @@ func compilePolicy(spec policySpec) (*expressions, error) {
 	for _, v := range spec.Validations {
 		accessors = append(accessors, &validating.ValidationCondition{Expression: v.Expression})
 	}
-	return &expressions{
+	compiled := &expressions{
 		conditions:  conditionsWith(compiler, spec.MatchConditions, variables),
 		validations: compiler.CompileCondition(accessors, variables, environment.StoredExpressions),
-	}, nil
+	}
+	variables.HasPatchTypes = true
+	for _, m := range spec.Mutations {
+		var evaluator cel.MutatingEvaluator
+		if m.JSONPatch != nil {
+			evaluator = compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, variables, environment.StoredExpressions)
+			compiled.mutations = append(compiled.mutations, patch.NewJSONPatcher(evaluator))
+		} else if m.ApplyConfiguration != nil {
+			evaluator = compiler.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, variables, environment.StoredExpressions)
+			compiled.mutations = append(compiled.mutations, patch.NewApplyConfigurationPatcher(evaluator))
+		}
+		if evaluator == nil || len(evaluator.CompilationErrors()) > 0 {
+			compiled.mutations = nil // the API server knows more than this version of k8s.io/apiserver
+			break
+		}
+	}
+	return compiled, nil
 }
 
 // input has the values that expressions can read.
@@ -94,6 +115,7 @@ type input struct {
 	ctx context.Context //nolint:containedctx // it lives as long as the call of Explain
 	*admission.VersionedAttributes
 	matched matched
+	old     map[string]any
 	// asked is set to true when an expression calls the authorizer. The answer of the authorizer is
 	// not known here.
 	asked *bool
@@ -121,7 +143,7 @@ func (e *explanation) input(attributes admission.Attributes, found matched) (inp
 	if err != nil {
 		return input{}, &whyNot{unknown: fmt.Sprintf("the object is not known as %s, which expressions read: %v", found.kind, err)}
 	}
-	return input{ctx: e.ctx, VersionedAttributes: all, matched: found, asked: new(bool)}, nil
+	return input{ctx: e.ctx, VersionedAttributes: all, matched: found, old: old, asked: new(bool)}, nil
 }
 
 // errNotAsked is the error that Authorize returns.
@@ -175,18 +197,28 @@ type value struct {
 	err   error
 }
 
+// namespace returns the namespace of a request, if it has one.
+func (in input) namespace(lookup namespaceLookup) (*corev1.Namespace, *whyNot) {
+	name := in.GetNamespace()
+	if name == "" || in.GetResource().GroupResource() == namespacesResource() {
+		return nil, nil
+	}
+	ns, err := lookup.get(name)
+	if err != nil {
+		return nil, &whyNot{unknown: fmt.Sprintf("namespace %q is not known: %v", name, err)}
+	}
+	return cel.CreateNamespaceObject(ns), nil
+}
+
 // validate returns the value of each validation.
 func (x *expressions) validate(in input, params runtime.Object, lookup namespaceLookup) ([]value, *whyNot) {
-	var ns *corev1.Namespace
-	if name := in.GetNamespace(); name != "" && in.GetResource().GroupResource() != namespacesResource() {
-		var err error
-		if ns, err = lookup.get(name); err != nil {
-			return nil, &whyNot{unknown: fmt.Sprintf("namespace %q is not known: %v", name, err)}
-		}
+	ns, why := in.namespace(lookup)
+	if why != nil {
+		return nil, why
 	}
 	request := cel.CreateAdmissionRequest(in.Attributes, metav1.GroupVersionResource(in.matched.resource), metav1.GroupVersionKind(in.matched.kind))
 	results, _, err := x.validations.ForInput(in.ctx, in.VersionedAttributes, request, cel.OptionalVariableBindings{VersionedParams: params, Authorizer: in},
-		cel.CreateNamespaceObject(ns), celconfig.RuntimeCELCostBudget)
+		ns, celconfig.RuntimeCELCostBudget)
 	if why := in.reliable(x.validations); why != nil {
 		return nil, why
 	}
@@ -202,6 +234,37 @@ func (x *expressions) validate(in input, params runtime.Object, lookup namespace
 		values = append(values, v)
 	}
 	return values, nil
+}
+
+// mutate returns the error of the first mutation that has one, as far as this is known.
+func (x *expressions) mutate(in input, params runtime.Object, lookup namespaceLookup) error {
+	ns, why := in.namespace(lookup)
+	if why != nil {
+		return nil
+	}
+	attributes := in.VersionedAttributes
+	for i, mutation := range x.mutations {
+		patched, err := mutation.Patch(in.ctx, patch.Request{
+			MatchedResource: in.matched.resource, VersionedAttributes: attributes, Namespace: ns,
+			ObjectInterfaces:  admission.NewObjectInterfacesFromScheme(scheme.Scheme),
+			OptionalVariables: cel.OptionalVariableBindings{VersionedParams: params, Authorizer: in},
+			TypeConverter:     managedfields.NewDeducedTypeConverter(),
+		}, celconfig.RuntimeCELCostBudget)
+		switch {
+		case err != nil && (*in.asked || strings.HasPrefix(err.Error(), "error applying patch:")):
+			return nil // the authorizer is not known, nor the schema of the kind
+		case err != nil:
+			return fmt.Errorf("mutations[%d]: %w", i, err)
+		}
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(patched)
+		if err == nil {
+			attributes, err = versioned(in.Attributes, in.matched.kind, fields, in.old)
+		}
+		if err != nil {
+			return nil
+		}
+	}
+	return nil
 }
 
 // ExpressionError is an expression that does not compile.

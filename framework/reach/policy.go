@@ -134,7 +134,7 @@ func (e *explanation) params(p *policy) (informers.GenericInformer, meta.RESTSco
 // differ, it returns the Finding with the largest weight.
 func (e *explanation) evaluate(p *policy, b *binding, f Finding, found matched, params []runtime.Object) Finding {
 	attributes := e.attributes(p.mutates())
-	if p.mutates() && len(p.spec.MatchConditions) == 0 {
+	if p.mutates() && !p.ignores() && len(p.spec.MatchConditions) == 0 {
 		return f.with(EffectMutates, "", "its mutations are evaluated")
 	}
 	in, why := e.input(attributes, found)
@@ -168,6 +168,9 @@ func (e *explanation) evaluateOne(p *policy, b *binding, f Finding, in input, pa
 		return why.as(f, "it does not apply: ", p.ignores())
 	}
 	if p.mutates() {
+		if err := p.compiled.mutate(in, param, e.lookup); err != nil && p.ignores() {
+			return f.failed(true, err)
+		}
 		return f.with(EffectMutates, "", "its mutations are evaluated")
 	}
 	values, why := p.compiled.validate(in, param, e.lookup)

@@ -91,6 +91,10 @@ webhooks: [{name: w.example.com, ` + fields + `}]`
 const rule = `operations: [CREATE], apiGroups: [example.com], apiVersions: [v1], resources: [widgets]`
 
 // policyWith is a policy and its binding, as YAML.
+func mutationsWith(failurePolicy, mutations string) string {
+	return strings.ReplaceAll(policyWith(failurePolicy+", mutations: ["+mutations+"]", ""), "Validating", "Mutating")
+}
+
 func policyWith(spec, binding string) string {
 	return `
 apiVersion: admissionregistration.k8s.io/v1
@@ -204,10 +208,15 @@ func TestExplain(t *testing.T) {
 		"exempt review": {policyWith(always, ""), func(r *reach.Request, _ *server) {
 			r.Resource = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"}
 		}, reach.EffectNone, reach.ReasonExempt, "Kubernetes exempts tokenreviews from policies"},
-		"no binding":              {strings.Split(policyWith(always, ""), "\n---\n")[0], nil, reach.EffectNone, reach.ReasonNoBinding, `no binding names it`},
-		"no policy":               {strings.Split(policyWith(always, ""), "\n---\n")[1], nil, reach.EffectNone, reach.ReasonNoPolicy, `there is no ValidatingAdmissionPolicy "p", which it names`},
-		"mutating policy":         {strings.ReplaceAll(policyWith(`mutations: []`, ""), "Validating", "Mutating"), nil, reach.EffectMutates, "", "its mutations are evaluated"},
-		"mutating policy, delete": {strings.ReplaceAll(policyWith(`mutations: []`, ""), "Validating", "Mutating"), func(r *reach.Request, _ *server) { r.Operation = "DELETE" }, reach.EffectNone, reach.ReasonOperation, "a delete has no object"},
+		"no binding":                        {strings.Split(policyWith(always, ""), "\n---\n")[0], nil, reach.EffectNone, reach.ReasonNoBinding, `no binding names it`},
+		"no policy":                         {strings.Split(policyWith(always, ""), "\n---\n")[1], nil, reach.EffectNone, reach.ReasonNoPolicy, `there is no ValidatingAdmissionPolicy "p", which it names`},
+		"mutating policy":                   {strings.ReplaceAll(policyWith(`mutations: []`, ""), "Validating", "Mutating"), nil, reach.EffectMutates, "", "its mutations are evaluated"},
+		"mutation error ignored":            {mutationsWith("failurePolicy: Ignore", `{jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/metadata/annotations/a', value: object.spec.owner}]"}}`), nil, reach.EffectNone, reach.ReasonErrorIgnored, "an error is ignored, because failurePolicy is Ignore: mutations[0]: JSON Patch: "},
+		"mutation error not ignored":        {mutationsWith("failurePolicy: Fail", `{jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/metadata/annotations/a', value: object.spec.owner}]"}}`), nil, reach.EffectMutates, "", "its mutations are evaluated"},
+		"apply configuration error ignored": {mutationsWith("failurePolicy: Ignore", `{applyConfiguration: {expression: "Object{metadata: Object.metadata{labels: {'a': object.spec.none}}}"}}`), nil, reach.EffectNone, reach.ReasonErrorIgnored, "mutations[0]: no such key: none"},
+		"mutation after what it needs":      {mutationsWith("failurePolicy: Ignore", `{jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'b': 'c'}}]"}}, {applyConfiguration: {expression: "Object{spec: Object.spec{list: ['a']}}"}}, {jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/metadata/annotations/a', value: object.spec.owner}]"}}`), nil, reach.EffectMutates, "", "its mutations are evaluated"},
+		"mutation not compiled":             {mutationsWith("failurePolicy: Ignore", `{jsonPatch: {expression: "newInALaterVersion(object)"}}`), nil, reach.EffectMutates, "", "its mutations are evaluated"},
+		"mutating policy, delete":           {strings.ReplaceAll(policyWith(`mutations: []`, ""), "Validating", "Mutating"), func(r *reach.Request, _ *server) { r.Operation = "DELETE" }, reach.EffectNone, reach.ReasonOperation, "a delete has no object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, cluster := createWidget(), testServer()

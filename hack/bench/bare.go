@@ -77,7 +77,7 @@ func measureBare(ctx context.Context, assets string, size work) (took time.Durat
 		}
 	}
 	took = time.Since(began)
-	figure(fmt.Sprintf("bare client, %d writes", size.writes), took, 0, 0)
+	figure(fmt.Sprintf("bare client, %d writes", size.writes), took, "", 0, 0)
 	return took, nil
 }
 

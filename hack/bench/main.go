@@ -3,11 +3,13 @@
 //
 // Times depend on the machine: only the ratios to the bare client of the same run have limits, and the figures of a busy machine
 // mean little. A limit that is exceeded is printed, and is no error. Scenarios that did not pass are named, and are an error.
+// Then it measures a PolicyTest without and with the mutants of its policy.
 package main
 
 import (
 	"bufio"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -32,6 +34,9 @@ const (
 	defaultLimit = 1.9
 	firstLimit   = 2.0
 )
+
+// mutantsLimit is the limit for a PolicyTest with the mutants of its policy, as a multiple of the time without them.
+const mutantsLimit = 4.0
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -64,7 +69,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("measure the bare client: %w", err)
 	}
-	return catalogue(ctx, *command, found.Dir, bare)
+	if err := catalogue(ctx, *command, found.Dir, bare); err != nil {
+		return err
+	}
+	return mutants(ctx, *command, found.Dir)
 }
 
 // catalogue runs the catalogue as a user does.
@@ -85,9 +93,9 @@ func catalogue(ctx context.Context, command, assets string, bare time.Duration) 
 	if err != nil {
 		return errors.Join(ended, err)
 	}
-	figure("the first verdict", first, firstLimit, bare)
-	figure("the catalogue on the default server", time.Duration(r.Timing.Catalogue*float64(time.Second)), defaultLimit, bare)
-	figure("the whole run", whole, wholeLimit, bare)
+	figure("the first verdict", first, "the bare client", firstLimit, bare)
+	figure("the catalogue on the default server", time.Duration(r.Timing.Catalogue*float64(time.Second)), "the bare client", defaultLimit, bare)
+	figure("the whole run", whole, "the bare client", wholeLimit, bare)
 	fmt.Println(r.Summary)
 	red := false
 	for _, o := range r.Outcomes {
@@ -100,6 +108,36 @@ func catalogue(ctx context.Context, command, assets string, bare time.Duration) 
 		return errors.New("scenarios did not pass")
 	}
 	return ended
+}
+
+// table is a PolicyTest with two cases, and a policy with more than 30 mutants.
+//
+//go:embed policytest.yaml
+var table []byte
+
+// mutants runs the table without and with --mutants. Mutants that no case notices are no error here.
+func mutants(ctx context.Context, command, assets string) error {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "policytest.yaml")
+	if err := os.WriteFile(file, table, 0o600); err != nil {
+		return err
+	}
+	began := time.Now()
+	if said, err := exec.CommandContext(ctx, command, "run", "--assets-dir", assets, file).CombinedOutput(); err != nil {
+		return fmt.Errorf("run a PolicyTest: %w: %s", err, said)
+	}
+	plain := time.Since(began)
+	figure("a PolicyTest with two cases", plain, "", 0, 0)
+	began = time.Now()
+	if said, err := exec.CommandContext(ctx, command, "run", "--assets-dir", assets, "--mutants", file).CombinedOutput(); err != nil {
+		return fmt.Errorf("run the mutants of a policy: %w: %s", err, said)
+	}
+	figure("the same with --mutants", time.Since(began), "the PolicyTest", mutantsLimit, plain)
+	return nil
 }
 
 // firstVerdict runs a command and returns how long it took until its progress said that scenarios are done. The error is not
@@ -132,15 +170,15 @@ func firstVerdict(ctx context.Context, name string, args ...string) (first time.
 	return first, nil
 }
 
-// figure prints a time, and its ratio to that of the bare client if it has a limit.
-func figure(what string, took time.Duration, limit float64, bare time.Duration) {
+// figure prints a time, and its ratio to that of something else if this has a limit.
+func figure(what string, took time.Duration, other string, limit float64, otherTook time.Duration) {
 	fmt.Printf("%-38s %7.2f s", what, took.Seconds())
 	if limit > 0 {
-		ratio, verdict := took.Seconds()/bare.Seconds(), "ok"
+		ratio, verdict := took.Seconds()/otherTook.Seconds(), "ok"
 		if ratio > limit {
 			verdict = "EXCEEDED"
 		}
-		fmt.Printf(", %.2f times the bare client, limit %g: %s", ratio, limit, verdict)
+		fmt.Printf(", %.2f times %s, limit %g: %s", ratio, other, limit, verdict)
 	}
 	fmt.Println()
 }

@@ -39,7 +39,7 @@ func (b *builder) build(from *yaml.Node, depth int) *Node {
 	case depth > maxDepth:
 		b.fail(from, fmt.Sprintf("values are nested more than %d levels deep; expected at most %d", maxDepth, maxDepth), "reduce the nesting")
 	case from.Kind == yaml.AliasNode || from.Anchor != "":
-		b.fail(from, "an anchor or alias (& or *); expected the value itself", "write the value out, or put the text in quotes")
+		b.fail(from, "an anchor or alias (& or *); expected the value itself", "write the value out in each place (as: {name: jane, groups: [dev]}), name the file of an object (object: web.yaml), or put the text in quotes")
 	case from.Style&yaml.TaggedStyle != 0:
 		b.fail(from, "a value with a tag; expected one without", `put a string in quotes: "!x"`)
 	case from.Kind == yaml.MappingNode:
