@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -88,26 +90,38 @@ func compilePolicy(spec policySpec) (*expressions, error) {
 	for _, v := range spec.Validations {
 		accessors = append(accessors, &validating.ValidationCondition{Expression: v.Expression})
 	}
-	compiled := &expressions{
+	return &expressions{
 		conditions:  conditionsWith(compiler, spec.MatchConditions, variables),
 		validations: compiler.CompileCondition(accessors, variables, environment.StoredExpressions),
-	}
+		mutations:   compileMutations(compiler, spec.Mutations, variables),
+	}, nil
+}
+
+// compileMutations returns no patchers if the API server knows more than this version of k8s.io/apiserver.
+func compileMutations(compiler *cel.CompositedCompiler, mutations []admissionregistrationv1beta1.Mutation, variables cel.OptionalVariableDeclarations) []patch.Patcher {
 	variables.HasPatchTypes = true
-	for _, m := range spec.Mutations {
-		var evaluator cel.MutatingEvaluator
-		if m.JSONPatch != nil {
-			evaluator = compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, variables, environment.StoredExpressions)
-			compiled.mutations = append(compiled.mutations, patch.NewJSONPatcher(evaluator))
-		} else if m.ApplyConfiguration != nil {
-			evaluator = compiler.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, variables, environment.StoredExpressions)
-			compiled.mutations = append(compiled.mutations, patch.NewApplyConfigurationPatcher(evaluator))
-		}
-		if evaluator == nil || len(evaluator.CompilationErrors()) > 0 {
-			compiled.mutations = nil // the API server knows more than this version of k8s.io/apiserver
-			break
-		}
+	if strict := reflect.ValueOf(&variables).Elem().FieldByName("StrictCost"); strict.IsValid() { // Kubernetes 1.34 has it, and needs it
+		strict.SetBool(true)
 	}
-	return compiled, nil
+	patchers := make([]patch.Patcher, 0, len(mutations))
+	for _, m := range mutations {
+		var expression cel.ExpressionAccessor
+		patcher := patch.NewJSONPatcher
+		switch {
+		case m.JSONPatch != nil:
+			expression = &patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}
+		case m.ApplyConfiguration != nil:
+			expression, patcher = &patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, patch.NewApplyConfigurationPatcher
+		default:
+			return nil
+		}
+		evaluator := compiler.CompileMutatingEvaluator(expression, variables, environment.StoredExpressions)
+		if len(evaluator.CompilationErrors()) > 0 {
+			return nil
+		}
+		patchers = append(patchers, patcher(evaluator))
+	}
+	return patchers
 }
 
 // input has the values that expressions can read.
