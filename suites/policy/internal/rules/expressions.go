@@ -174,10 +174,10 @@ func (s Subject) constantsOfParams(p Policy) []string {
 	return found
 }
 
-// openConstants returns the open constants of all policies.
+// openConstants returns the open constants of all policies that refuse requests.
 func (s Subject) openConstants() []constant {
 	var all []constant
-	for _, p := range s.List() {
+	for _, p := range slices.DeleteFunc(s.List(), Policy.Mutating) {
 		all = append(all, p.openConstants(s.constantsOfParams(p))...)
 	}
 	return all
