@@ -37,9 +37,6 @@ func (p Policy) Messages() []string {
 	return found
 }
 
-// LacksMessage reports whether a validation has no message.
-func (p Policy) LacksMessage() bool { return slices.Contains(p.Messages(), "") }
-
 // deciding returns the expressions that decide. Variables decide where these use them.
 func (p Policy) deciding() []string {
 	return slices.Concat(p.Expressions("matchConditions"), p.Expressions("validations"))
@@ -160,14 +157,14 @@ func (c constant) closed() bool {
 	return c.open == "startsWith" && last || c.open == "endsWith" && first || c.open == "contains" && (first || last)
 }
 
-// constantsOfParams returns the strings of the params of a policy.
+// constantsOfParams returns the strings of the params of a policy, and the parts of those that are lists.
 func (s Subject) constantsOfParams(p Policy) []string {
 	var found []string
 	for _, each := range s.params() {
 		for _, path := range vary.Paths(each.object.Object, nil) {
 			value, _ := vary.At(each.object.Object, path)
-			if text, ok := value.(string); ok && text != "" && path[0] != "metadata" && each.policy.GetName() == p.GetName() && !slices.Contains(found, text) {
-				found = append(found, text)
+			if text, ok := value.(string); ok && text != "" && path[0] != "metadata" && each.policy.GetName() == p.GetName() {
+				found = append(found, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \n", r) })...)
 			}
 		}
 	}

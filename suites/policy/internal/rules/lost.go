@@ -137,13 +137,13 @@ func (b *bench) foreignEntries(s sample, c *Case) {
 	for _, path := range vary.Paths(with, nil) {
 		items, isList := valueAt[[]any](with, path)
 		fewer, _ := valueAt[[]any](without, path)
-		if !isList || len(items) <= len(fewer) {
+		added := slices.IndexFunc(items, func(item any) bool {
+			return !slices.ContainsFunc(fewer, func(other any) bool { return sameElement(other, item) })
+		})
+		if !isList || added < 0 {
 			continue
 		}
-		added := items[slices.IndexFunc(items, func(item any) bool {
-			return !slices.ContainsFunc(fewer, func(other any) bool { return sameElement(other, item) })
-		})]
-		if entry := ofAnother(added); entry != nil {
+		if entry := ofAnother(items[added]); entry != nil {
 			b.derive(Foreign, s, prepended(s.Object, path, entry), "with an entry of another client in "+path.String())
 		}
 	}

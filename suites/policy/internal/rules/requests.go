@@ -127,7 +127,7 @@ func derivations() []func(*bench, sample) {
 }
 
 // variants removes each value that an expression reads, and empties each such list and map. If it is not known what an expression reads,
-// each value is varied.
+// each value is varied. If one reads the namespace, a good sample is created in another one.
 func (b *bench) variants(s sample) {
 	for _, less := range b.lessRead(s.Object) {
 		c := b.derive(Variants, s, less.object, less.change)
@@ -146,6 +146,14 @@ func (b *bench) variants(s sample) {
 		varied.SetGenerateName("")
 		varied.SetName(b.storedName(s, name, "-renamed"))
 		b.derive(Renamed, s, varied.Object, "under another name")
+	}
+	varied = b.addressed(s.Object)
+	reads := slices.ContainsFunc(b.subject.List(), func(p Policy) bool {
+		return slices.ContainsFunc(p.expressions(), func(text string) bool { return cel.Names(text, "namespaceObject") })
+	})
+	if reads && s.good >= 0 && s.stored == nil && varied.GetNamespace() != "" {
+		varied.SetNamespace(metav1.NamespaceDefault)
+		b.derive(Variants, s, varied.Object, "in the namespace default, which has no labels")
 	}
 }
 

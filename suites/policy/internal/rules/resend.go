@@ -43,17 +43,13 @@ func (c *Case) made(after framework.Result) map[string]any {
 	}
 	before, whole := vary.OfClient(c.Before.Fields()), vary.OfClient(after.Fields())
 	for _, path := range c.chosen {
-		value, has := vary.At(before, path)
-		if changed := vary.With(whole, path, func(any) (any, bool) { return value, has }); changed != nil {
-			whole = changed
+		if value, has := vary.At(before, path); sent.GetKind() != "Pod" { // containers mount volumes with names that were chosen
+			if changed := vary.With(whole, path, func(any) (any, bool) { return value, has }); changed != nil {
+				whole = changed
+			}
 		}
 	}
-	patch, volumes := object.MergePatch(before, whole), cel.Path{"spec", "volumes"}
-	made := vary.Patched(sent.Object, patch)
-	if mounted, has := vary.At(whole, volumes); has && sent.GetKind() == "Pod" && patch["spec"] != nil { // containers mount what an admission plugin added
-		made = vary.With(made, volumes, func(any) (any, bool) { return mounted, true })
-	}
-	return made
+	return vary.Patched(sent.Object, object.MergePatch(before, whole))
 }
 
 // mutatedAgain creates what MutatingAdmissionPolicies made of good objects, also with a controller: the owner of an object wrote the parts
