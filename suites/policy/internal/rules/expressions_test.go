@@ -95,6 +95,9 @@ func TestLost(t *testing.T) {
 		}
 		return map[string]any{"list": items}
 	}
+	tolerations := func(key string) map[string]any {
+		return map[string]any{"list": []any{map[string]any{"key": key, "operator": "Exists"}}}
+	}
 	for name, test := range map[string]struct {
 		object, later map[string]any
 		want          []string
@@ -105,6 +108,7 @@ func TestLost(t *testing.T) {
 		"no name, removed":            {rules("a", "b"), rules("b"), []string{"list[0]"}},
 		"no name, one for another":    {rules("a", "b"), rules("b", "c"), []string{"list[0]"}},
 		"no name, replaced":           {rules("a"), map[string]any{"list": []any{map[string]any{"host": "b"}}}, []string{"list[0].http"}},
+		"another key":                 {tolerations("a"), tolerations("b"), []string{"list[0]"}},
 		"another name":                {list("a", "b"), list("c", "b"), []string{"list[0]"}},
 
 		"same":          {list("a", "b"), list("a", "b"), nil},

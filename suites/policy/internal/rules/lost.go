@@ -86,19 +86,19 @@ func sameElement(item, later any) bool {
 }
 
 // changedElement reports whether only values of an element of a list were changed: the list has as many elements later, the element
-// has no name, and none was moved to its place.
+// has no name and the same key, and none was moved to its place.
 func changedElement(list, later []any, i int) bool {
 	if len(list) != len(later) {
 		return false
 	}
 	fields, isMap := list[i].(map[string]any)
-	_, isOther := later[i].(map[string]any)
+	other, isOther := later[i].(map[string]any)
 	for j, item := range list {
 		if sameElement(item, later[i]) && !sameElement(item, later[j]) {
 			return false
 		}
 	}
-	return isMap && isOther && !named(fields)
+	return isMap && isOther && !named(fields) && fields["key"] == other["key"]
 }
 
 // foreign creates a sample with metadata that other clients write: a label and an annotation with a slash in their
