@@ -86,7 +86,7 @@ test: test-assets ## Run the tests that need no API server, and the tests of who
 
 .PHONY: test-all
 test-all: test-assets ## Run all tests that test does not run and that need no kind cluster.
-	$(call go-on,$(NEWEST)) test -timeout 30m -skip '$(SLOW)' $(call without,$(SERVED),$(RACY_SERVED))
+	$(call go-on,$(NEWEST)) test -timeout 30m -p 4 -skip '$(SLOW)' $(call without,$(SERVED),$(RACY_SERVED))
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY_SERVED)
 	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./suites/webhook/internal/rules ./internal/apiserver/client ./suites/conformance
 	$(MAKE) test-reference test-examples

@@ -88,6 +88,7 @@ func lateBy(t *testing.T) time.Duration {
 // A server that lacks something gets the verdicts of a complete one, as far as it can be judged, and nothing is
 // left on it.
 func TestAnyServer(t *testing.T) {
+	t.Parallel()
 	server := testserver.OwnServer(t)
 	all := someScenarios(t)
 	run := func(t *testing.T, config *rest.Config) (map[string]report.Outcome, time.Duration) {
@@ -139,6 +140,7 @@ func TestAnyServer(t *testing.T) {
 
 // An API server that carries out dry-run requests gets none of them but the first, which is in the namespace of the run.
 func TestNoDryRun(t *testing.T) {
+	t.Parallel()
 	server := testserver.OwnServer(t)
 	r, err := engine.Run(t.Context(), engine.Options{Scenarios: someScenarios(t), Provider: providers.RESTConfig{Config: filtered(t, server.Config, nil, withoutDryRun())}})
 	if !errors.Is(err, target.ErrNoDryRun) || r.Summary.Error != r.Summary.Total {

@@ -22,9 +22,10 @@ import (
 // The end of an API server of others is no event. The run ends when no good answer arrived for some time, also
 // if the server or its storage hangs.
 func TestServerOfOthersEnds(t *testing.T) {
+	t.Parallel()
 	for program, signal := range map[string]syscall.Signal{"etcd": syscall.SIGKILL, "kube-apiserver": syscall.SIGSTOP} {
 		t.Run(program+" "+signal.String(), func(t *testing.T) {
-			t.Setenv("TMPDIR", shortFolder(t))
+			t.Parallel()
 			server, err := envtest.Start(t.Context(), envtest.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -37,7 +38,7 @@ func TestServerOfOthersEnds(t *testing.T) {
 			var began time.Time
 			end := sync.OnceFunc(func() {
 				began = time.Now()
-				if err := signalServer(os.TempDir(), program, signal); err != nil {
+				if err := signalServer(filepath.Dir(server.Environment.ControlPlane.Etcd.URL.Path), program, signal); err != nil {
 					t.Error(err)
 				}
 			})
@@ -56,17 +57,6 @@ func TestServerOfOthersEnds(t *testing.T) {
 	}
 }
 
-// shortFolder returns a folder with a path that is short enough for sockets.
-func shortFolder(t *testing.T) string {
-	t.Helper()
-	folder, err := os.MkdirTemp("", "at") //nolint:usetesting // the path of t.TempDir is too long
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	return folder
-}
-
 // endPatience is much longer than a run takes to end, and shorter than a server may take to restart.
 const endPatience = 10 * time.Second
 
@@ -81,7 +71,7 @@ func signalServer(folder, program string, signal syscall.Signal) error {
 		line, _ := os.ReadFile(file) // empty if the process has ended
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		path, _, _ := bytes.Cut(line, []byte{0})
-		if filepath.Base(string(path)) != program || !bytes.Contains(environ, []byte("HOME="+folder+"/")) {
+		if filepath.Base(string(path)) != program || !bytes.Contains(environ, []byte("HOME="+folder)) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(dir))

@@ -131,6 +131,7 @@ const (
 
 // An API server that restarts during a run does not end the run, and is no verdict.
 func TestServerRestarts(t *testing.T) {
+	t.Parallel()
 	admin := testserver.Own(t)
 	want, _ := runCatalogue(t, admin)
 	var down, starting atomic.Bool
@@ -207,6 +208,7 @@ func expectation(allowed bool) *scenario.Expectation { return &scenario.Expectat
 // In a run of thousands of scenarios, no webhook decides about a request of another
 // scenario.
 func TestManyScenarios(t *testing.T) {
+	t.Parallel()
 	all := many()
 	got, err := engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: providers.NewEnvtest(providers.EnvtestOptions{})})
 	if err != nil {

@@ -46,6 +46,7 @@ func waitUntilRefused(t *testing.T, create func(ctx context.Context) error) {
 // What other clients of a cluster installed is the cause of no verdict: a run reports what it refuses as
 // inconclusive, and everything if nothing can be found out.
 func TestForeign(t *testing.T) {
+	t.Parallel()
 	admin := testserver.Own(t)
 	client := kubernetes.NewForConfigOrDie(admin)
 	admissions, dryRun := client.AdmissionregistrationV1(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}

@@ -227,6 +227,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 }
 
 func TestHarm(t *testing.T) {
+	t.Parallel()
 	admin := testserver.Own(t)
 	t.Run("rights", func(t *testing.T) { eachRight(t, admin) })
 	t.Run("few rights", func(t *testing.T) { coreRights(t, admin) })

@@ -307,7 +307,10 @@ func describeVictims(t *testing.T, client *kubernetes.Clientset) map[string]stri
 	return found
 }
 
-func TestHostileTenant(t *testing.T) { hostileTest(t, testserver.Own(t)) }
+func TestHostileTenant(t *testing.T) {
+	t.Parallel()
+	hostileTest(t, testserver.Own(t))
+}
 
 // refuseSubjects installs a policy that refuses every ConfigMap of the name that most
 // scenarios use, and waits until the API server acts on it.

@@ -160,6 +160,7 @@ const mostJudged = 18
 
 // Two API servers behind a load balancer act on the configurations of a scenario before it runs. The environment variable ADMISSIONTEST_REPLICAS is how often each is tested.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, lateSecond)
 	// Must fail: a run that does not know of the second API server.
 	late, err := false, error(nil)
@@ -203,6 +204,7 @@ func (r *replicated) balanced(t *testing.T) *rest.Config {
 
 // After ready.Wait, no request to one of two API servers gets past a policy, also if the second one learns of it late.
 func TestReplicasReady(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 10*lateSecond)
 	unlist := r.list(t)
 	defer unlist("first")

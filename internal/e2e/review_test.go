@@ -23,6 +23,7 @@ import (
 // The reviews that package review builds have what a kube-apiserver sends to mutating and validating webhooks: the
 // same fields, and the values that do not come from defaults, clients and the storage.
 func TestReviewsAreLikeTheServers(t *testing.T) {
+	t.Parallel()
 	on, err := apiserver.New(t.Context(), apiserver.Options{Config: testserver.Own(t), Kind: framework.TargetEnvtest, Disposable: true})
 	if err != nil {
 		t.Fatal(err)
