@@ -85,11 +85,14 @@ test: test-assets ## Run the tests that need no API server, and the tests of who
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) $(RACY)
 
 .PHONY: test-all
-test-all: test-assets ## Run all tests that test does not run and that need no kind cluster.
+test-all: test-assets ## Run all tests that test does not run and that need no kind cluster. They wait more than they compute: several at once.
+	$(MAKE) -j2 test-served test-reference test-examples
+
+.PHONY: test-served
+test-served: test-assets
 	$(call go-on,$(NEWEST)) test -timeout 30m -p 4 -skip '$(SLOW)' $(call without,$(SERVED),$(RACY_SERVED))
-	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY_SERVED)
-	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./suites/webhook/internal/rules ./internal/apiserver/client ./suites/conformance
-	$(MAKE) test-reference test-examples
+	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m -p 4 $(RACE) -skip '$(SLOW)' $(RACY_SERVED)
+	$(call go-on,$(NEWEST)) test -timeout 30m -p 4 -run '$(SLOW)' ./suites/contract/internal/rules ./suites/webhook/internal/rules ./internal/apiserver/client ./suites/conformance
 
 .PHONY: test-race
 test-race: test-assets ## Run what suites/ starts at once with the race detector, if there is a C compiler.

@@ -43,10 +43,10 @@ func (c *Case) made(after framework.Result) map[string]any {
 	}
 	before, whole := vary.OfClient(c.Before.Fields()), vary.OfClient(after.Fields())
 	for _, path := range c.chosen {
-		if value, has := vary.At(before, path); sent.GetKind() != "Pod" { // containers mount volumes with names that were chosen
-			if changed := vary.With(whole, path, func(any) (any, bool) { return value, has }); changed != nil {
-				whole = changed
-			}
+		value, has := vary.At(before, path)
+		changed := vary.With(whole, path, func(any) (any, bool) { return value, has })
+		if changed != nil && sent.GetKind() != "Pod" { // containers mount volumes with names that were chosen
+			whole = changed
 		}
 	}
 	return vary.Patched(sent.Object, object.MergePatch(before, whole))
