@@ -24,6 +24,7 @@
 // Package reach does not set the fields that an API server sets, such as defaults, and CEL
 // expressions can read these fields: give the object as it is on the API server at that point.
 // Expressions are compiled with the k8s.io/apiserver in your go.mod. If an expression does not
-// compile with that version, the Finding has EffectUnknown. The package does not evaluate mutations
-// and audit annotations, and does not call webhooks.
+// compile with that version, the Finding has EffectUnknown. The package evaluates mutations only for
+// errors that failurePolicy Ignore hides, and not those of a merge that needs the schema of the kind. It
+// does not evaluate audit annotations, and does not call webhooks.
 package reach
