@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -115,13 +116,26 @@ func compileMutations(compiler *cel.CompositedCompiler, mutations []admissionreg
 		default:
 			return nil
 		}
-		evaluator := compiler.CompileMutatingEvaluator(expression, variables, environment.StoredExpressions)
-		if len(evaluator.CompilationErrors()) > 0 {
+		compiled := compiler.CompileCondition([]cel.ExpressionAccessor{expression}, variables, environment.StoredExpressions)
+		if len(compiled.CompilationErrors()) > 0 {
 			return nil
 		}
-		patchers = append(patchers, patcher(evaluator))
+		patchers = append(patchers, patcher(withVariables{compiled}))
 	}
 	return patchers
+}
+
+// withVariables evaluates one expression. The MutatingEvaluator of Kubernetes leaves the variables of the policy to its caller,
+// in a way that each minor has its own of.
+type withVariables struct{ cel.ConditionEvaluator }
+
+// ForInput implements cel.MutatingEvaluator.
+func (e withVariables) ForInput(ctx context.Context, attributes *admission.VersionedAttributes, request *admissionv1.AdmissionRequest, variables cel.OptionalVariableBindings, ns *corev1.Namespace, budget int64) (cel.EvaluationResult, int64, error) {
+	results, budget, err := e.ConditionEvaluator.ForInput(ctx, attributes, request, variables, ns, budget)
+	if err != nil {
+		return cel.EvaluationResult{}, budget, err
+	}
+	return results[0], budget, nil
 }
 
 // input has the values that expressions can read.
