@@ -130,6 +130,8 @@ func compileMutations(compiler *cel.CompositedCompiler, mutations []admissionreg
 type withVariables struct{ cel.ConditionEvaluator }
 
 // ForInput implements cel.MutatingEvaluator.
+//
+//nolint:revive // which has so many arguments
 func (e withVariables) ForInput(ctx context.Context, attributes *admission.VersionedAttributes, request *admissionv1.AdmissionRequest, variables cel.OptionalVariableBindings, ns *corev1.Namespace, budget int64) (cel.EvaluationResult, int64, error) {
 	results, budget, err := e.ConditionEvaluator.ForInput(ctx, attributes, request, variables, ns, budget)
 	if err != nil {
@@ -289,7 +291,7 @@ func (x *expressions) mutate(in input, params runtime.Object, lookup namespaceLo
 			attributes, err = versioned(in.Attributes, in.matched.kind, fields, in.old)
 		}
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // what follows is not known
 		}
 	}
 	return nil
