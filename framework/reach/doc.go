@@ -25,6 +25,6 @@
 // expressions can read these fields: give the object as it is on the API server at that point.
 // Expressions are compiled with the k8s.io/apiserver in your go.mod. If an expression does not
 // compile with that version, the Finding has EffectUnknown. The package evaluates mutations only for
-// errors that failurePolicy Ignore hides, and not those of a merge that needs the schema of the kind. It
-// does not evaluate audit annotations, and does not call webhooks.
+// errors that failurePolicy Ignore hides, and does not merge with the schema of the kind. It does not
+// evaluate audit annotations, and does not call webhooks.
 package reach
