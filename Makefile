@@ -81,7 +81,7 @@ test-assets: build ## Find kube-apiserver and etcd, or build them from Go module
 without      = $$($(GO) list $(1) | grep -vxF "$$($(GO) list $(2))")
 .PHONY: test
 test: test-assets ## Run the tests that need no API server, and the tests of whole runs.
-	$(call go-on,$(NEWEST)) test -timeout 30m -parallel 4 -skip '$(SLOW)' $(call without,./...,$(SERVED) $(RACY) $(RACY_SERVED)) $(call since,$(NEWEST))
+	$(call go-on,$(NEWEST)) test -timeout 30m -skip '$(SLOW)' $(call without,./...,$(SERVED) $(RACY) $(RACY_SERVED)) $(call since,$(NEWEST))
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test -timeout 30m $(RACE) $(RACY)
 
 .PHONY: test-all

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -30,6 +31,10 @@ const beCommand = "ADMISSIONTEST_BE_THE_COMMAND"
 func TestMain(m *testing.M) {
 	if os.Getenv(beCommand) != "" {
 		main()
+	}
+	// The scripts wait more than they compute. ("go test -parallel" is an error for the packages with Ginkgo.)
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
 	}
 	os.Exit(testscript.RunMain(m, map[string]func() int{"admissiontest": func() int {
 		main()
