@@ -32,10 +32,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beCommand) != "" {
 		main()
 	}
-	// The scripts wait more than they compute. ("go test -parallel" is an error for the packages with Ginkgo.)
-	if err := flag.Set("test.parallel", "4"); err != nil {
-		panic(err)
-	}
+	_ = flag.Set("test.parallel", "4") // the scripts wait more than they compute; "go test -parallel" is an error for packages with Ginkgo
 	os.Exit(testscript.RunMain(m, map[string]func() int{"admissiontest": func() int {
 		main()
 		return 0

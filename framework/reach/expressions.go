@@ -125,8 +125,8 @@ func compileMutations(compiler *cel.CompositedCompiler, mutations []admissionreg
 	return patchers
 }
 
-// withVariables evaluates one expression. The MutatingEvaluator of Kubernetes leaves the variables of the policy to its caller,
-// in a way that each minor has its own of.
+// withVariables evaluates one expression, with the variables of its policy. The MutatingEvaluator of Kubernetes leaves them to its
+// caller, and each minor has another function for that.
 type withVariables struct{ cel.ConditionEvaluator }
 
 // ForInput implements cel.MutatingEvaluator.

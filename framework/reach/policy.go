@@ -168,8 +168,10 @@ func (e *explanation) evaluateOne(p *policy, b *binding, f Finding, in input, pa
 		return why.as(f, "it does not apply: ", p.ignores())
 	}
 	if p.mutates() {
-		if err := p.compiled.mutate(in, param, e.lookup); err != nil && p.ignores() {
-			return f.failed(true, err)
+		if p.ignores() {
+			if err := p.compiled.mutate(in, param, e.lookup); err != nil {
+				return f.failed(true, err)
+			}
 		}
 		return f.with(EffectMutates, "", "its mutations are evaluated")
 	}

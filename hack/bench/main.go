@@ -111,7 +111,7 @@ func catalogue(ctx context.Context, command, assets string, bare time.Duration) 
 	return ended
 }
 
-// table is a PolicyTest with two cases, and a policy with more than 30 mutants.
+// table is a PolicyTest with two cases, and a policy with 58 mutants.
 //
 //go:embed policytest.yaml
 var table []byte
@@ -171,7 +171,7 @@ func firstVerdict(ctx context.Context, name string, args ...string) (first time.
 	return first, nil
 }
 
-// figure prints a time, and its ratio to that of something else if this has a limit.
+// figure prints a time, and its ratio to another time if the ratio has a limit.
 func figure(what string, took time.Duration, other string, limit float64, otherTook time.Duration) {
 	fmt.Printf("%-38s %7.2f s", what, took.Seconds())
 	if limit > 0 {

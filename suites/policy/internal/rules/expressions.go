@@ -164,7 +164,7 @@ func (s Subject) constantsOfParams(p Policy) []string {
 		for _, path := range vary.Paths(each.object.Object, nil) {
 			value, _ := vary.At(each.object.Object, path)
 			if text, ok := value.(string); ok && text != "" && path[0] != "metadata" && each.policy.GetName() == p.GetName() {
-				found = append(found, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \n", r) })...)
+				found = append(append(found, text), strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \n", r) })...)
 			}
 		}
 	}

@@ -135,17 +135,15 @@ func (b *bench) entries(ctx context.Context) error {
 func (b *bench) foreignEntries(s sample, c *Case) {
 	with, without := vary.OfClient(c.After.Fields()), vary.OfClient(c.Before.Fields())
 	for _, path := range vary.Paths(with, nil) {
-		items, isList := valueAt[[]any](with, path)
+		items, _ := valueAt[[]any](with, path)
 		fewer, _ := valueAt[[]any](without, path)
 		added := slices.IndexFunc(items, func(item any) bool {
 			return !slices.ContainsFunc(fewer, func(other any) bool { return sameElement(other, item) })
 		})
-		if !isList || added < 0 {
+		if added < 0 || ofAnother(items[added]) == nil {
 			continue
 		}
-		if entry := ofAnother(items[added]); entry != nil {
-			b.derive(Foreign, s, prepended(s.Object, path, entry), "with an entry of another client in "+path.String())
-		}
+		b.derive(Foreign, s, prepended(s.Object, path, ofAnother(items[added])), "with an entry of another client in "+path.String())
 	}
 }
 

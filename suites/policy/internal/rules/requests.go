@@ -151,7 +151,8 @@ func (b *bench) variants(s sample) {
 	reads := slices.ContainsFunc(b.subject.List(), func(p Policy) bool {
 		return slices.ContainsFunc(p.expressions(), func(text string) bool { return cel.Names(text, "namespaceObject") })
 	})
-	if reads && s.good >= 0 && s.stored == nil && varied.GetNamespace() != "" {
+	here := slices.ContainsFunc(b.subject.Bindings(), func(b binding) bool { return b.spec.ParamRef != nil && b.spec.ParamRef.Namespace == "" }) // params
+	if reads && !here && s.good >= 0 && s.stored == nil && !slices.Contains([]string{"", metav1.NamespaceDefault}, varied.GetNamespace()) {
 		varied.SetNamespace(metav1.NamespaceDefault)
 		b.derive(Variants, s, varied.Object, "in the namespace default, which has no labels")
 	}
