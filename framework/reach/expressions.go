@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -278,11 +277,11 @@ func (x *expressions) mutate(in input, params runtime.Object, lookup namespaceLo
 			MatchedResource: in.matched.resource, VersionedAttributes: attributes, Namespace: ns,
 			ObjectInterfaces:  admission.NewObjectInterfacesFromScheme(scheme.Scheme),
 			OptionalVariables: cel.OptionalVariableBindings{VersionedParams: params, Authorizer: in},
-			TypeConverter:     managedfields.NewDeducedTypeConverter(),
+			TypeConverter:     managedfields.NewDeducedTypeConverter(), // merges anything: the schema of the kind is not known
 		}, celconfig.RuntimeCELCostBudget)
 		switch {
-		case err != nil && (*in.asked || strings.HasPrefix(err.Error(), "error applying patch:")):
-			return nil // the authorizer is not known, nor the schema of the kind
+		case err != nil && *in.asked:
+			return nil // the authorizer is not known
 		case err != nil:
 			return fmt.Errorf("mutations[%d]: %w", i, err)
 		}
