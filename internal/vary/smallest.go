@@ -117,7 +117,7 @@ func (m *maker) put(object map[string]any, path cel.Path, value any) map[string]
 			return nil
 		}
 	}
-	return With(copied, path, func(any) (any, bool) { return value, true })
+	return Put(copied, path, value)
 }
 
 // completed returns a copy of an object with the values that an API server says it lacks, or that it asks for. Nil means that nothing is

@@ -78,7 +78,7 @@ func (v *Varier) add(what, in string, path cel.Path, value any, object map[strin
 
 // put adds the change of a value at a path.
 func (v *Varier) put(object map[string]any, path cel.Path, value any, in string) {
-	v.add("with", in, path, value, With(object, path, func(any) (any, bool) { return value, true }))
+	v.add("with", in, path, value, Put(object, path, value))
 }
 
 // visit changes what is read at the rest of a path, in the value at the first part of it.
@@ -151,11 +151,6 @@ func (v *Varier) absent(object map[string]any, at, rest cel.Path, in string) {
 		}
 		return
 	}
-	for n := len(at); n < len(whole); n++ {
-		if object = With(object, whole[:n], func(any) (any, bool) { return map[string]any{}, true }); object == nil {
-			return
-		}
-	}
 	for _, value := range append(slices.Clone(v.values), true, false, "x", int64(1)) {
 		v.put(object, whole, value, in)
 	}
@@ -195,7 +190,7 @@ func (v *Varier) another(object map[string]any, at cel.Path, list []any, first a
 		item["name"] = name + "-2"
 	}
 	in := fmt.Sprintf("with one more of %s ", at)
-	if more := With(object, at, func(any) (any, bool) { return append(slices.Clone(list), any(item)), true }); more != nil {
+	if more := Put(object, at, append(slices.Clone(list), any(item))); more != nil {
 		v.add("as", in, at.Then(0), nil, more)
 		v.visit(more, at.Then(len(list)), rest, in)
 	}

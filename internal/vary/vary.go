@@ -119,6 +119,19 @@ func With(object map[string]any, path cel.Path, change func(old any) (any, bool)
 	return copied
 }
 
+// Put returns a copy of an object with a value at a path, and with the maps on the way that it lacks. Nil means that it cannot have it.
+func Put(object map[string]any, path cel.Path, value any) map[string]any {
+	for n := 1; n < len(path) && object != nil; n++ {
+		if value, _ := At(object, path[:n]); value == nil {
+			object = With(object, path[:n], func(any) (any, bool) { return map[string]any{}, true })
+		}
+	}
+	if object == nil {
+		return nil
+	}
+	return With(object, path, func(any) (any, bool) { return value, true })
+}
+
 // Patched returns an object to which a JSON merge patch (RFC 7386) is applied, or nil if it cannot be applied.
 func Patched(object, patch map[string]any) map[string]any {
 	before, err := json.Marshal(object)

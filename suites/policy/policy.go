@@ -83,19 +83,13 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// start starts the API server, unless it runs.
-func (s *Server) start(ctx context.Context) (err error) {
+// observe sends the requests about a Subject. The API server starts with the first one; after an error of it, the next one gets another.
+func (s *Server) observe(ctx context.Context, subject rules.Subject) (observed *rules.Observations, err error) {
 	if s.started == nil {
 		provider := providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: binaries.Options{Version: s.KubernetesVersion, Dir: s.BinaryAssetsDirectory}})
-		s.started, err = rules.Start(ctx, provider)
-	}
-	return err
-}
-
-// observe sends the requests about a Subject. After an error of the API server, the next Subject gets another one.
-func (s *Server) observe(ctx context.Context, subject rules.Subject) (observed *rules.Observations, err error) {
-	if err := s.start(ctx); err != nil {
-		return nil, err
+		if s.started, err = rules.Start(ctx, provider); err != nil {
+			return nil, err
+		}
 	}
 	observed, err = s.started.Observe(ctx, subject)
 	if err != nil && !errors.Is(err, rules.ErrSubject) {

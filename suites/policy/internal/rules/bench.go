@@ -24,8 +24,18 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// inParallel is how many requests are sent at the same time.
-const inParallel = 8
+// Limits of the requests about a Subject.
+const (
+	inParallel   = 8   // requests at the same time
+	mostKeys     = 20  // labels and annotations that a bad object gets
+	mostValues   = 6   // values of one of them
+	mostLacking  = 40  // stored copies of a sample that lack something
+	mostParts    = 10  // parts of a defect
+	mostShapes   = 40  // variants of a param: their warnings must fit into a response
+	mostNear     = 12  // quantities near constants
+	mostExisting = 100 // objects of a kind that the API server has
+	times        = 10  // how many times larger a list or map is made that an expression loops over
+)
 
 // bench is an API server on which a Subject is observed.
 type bench struct {
@@ -185,7 +195,9 @@ func (b *bench) before(ctx context.Context) error {
 	b.findMissing()
 	b.existing(ctx)
 	for _, s := range b.samples {
-		for _, derive := range derivations() {
+		for _, derive := range []func(*bench, sample){
+			(*bench).variants, (*bench).moved, (*bench).verbs, (*bench).exempted, (*bench).constants, (*bench).foreign, (*bench).forms, (*bench).children, (*bench).large,
+		} {
 			if !s.Deleted {
 				derive(b, s)
 			}
@@ -313,22 +325,21 @@ func (b *bench) after(ctx context.Context) error {
 		return err
 	}
 	if err := b.forced(ctx); err != nil {
-		return b.unsent(err, append(mutable(), Shapes, Paramless, Observed, Orders, Reapplied)...) // the policies can have either failurePolicy
+		return b.unsent(err, append(mutable(), Shapes, Reordered, Paramless, Observed, Orders, Reapplied)...) // the policies can have either failurePolicy
 	}
 	if err := b.real(ctx); err != nil {
 		return err
 	}
-	if err := b.unsent(b.withoutParams(ctx), Shapes, Paramless); err != nil {
-		return err
+	for _, step := range []struct {
+		send func(context.Context) error
+		all  []Group
+	}{
+		{b.withoutParams, []Group{Shapes, Reordered, Paramless}}, {b.onlyObserving, []Group{Observed}}, {b.inOrders, []Group{Orders}},
+		{b.withoutPolicies, []Group{Reapplied, Foreign, Inert}}, {b.underOwnNames, []Group{Unrelated, Deletions, Controller, Finalizers, Violations}},
+	} {
+		if err := b.unsent(step.send(ctx), step.all...); err != nil {
+			return err
+		}
 	}
-	if err := b.unsent(b.onlyObserving(ctx), Observed); err != nil {
-		return err
-	}
-	if err := b.unsent(b.inOrders(ctx), Orders); err != nil {
-		return err
-	}
-	if err := b.unsent(b.withoutPolicies(ctx), Reapplied, Foreign, Inert); err != nil {
-		return err
-	}
-	return b.unsent(b.underOwnNames(ctx), Unrelated, Deletions, Controller, Finalizers, Violations)
+	return nil
 }

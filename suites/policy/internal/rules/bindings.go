@@ -59,13 +59,13 @@ func params() []Definition {
 		},
 	}, {
 		ID: "PO-BIND-3", Name: "param-shapes", Level: framework.Must,
-		Title:  "Each optional field of a param may be absent or empty.",
+		Title:  "Each optional field of a param may be absent or empty, and the order of a list in it changes no decision.",
 		Why:    "Whoever writes a param without the field makes every request fail, or switches the policy off.",
-		Fix:    "has(params.x), or make the field required in the CustomResourceDefinition.",
+		Fix:    "has(params.x), or make the field required in the CustomResourceDefinition. exists(…) and no index; if the order is meant, waive the rule.",
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/b7be79a"},
 		Check: func(t *T) {
 			t.must(len(t.params()) > 0, "no binding of a ValidatingAdmissionPolicy names a param of the Subject")
-			t.must(len(t.Shapes) > 0, "the API server requires every field of the params")
+			t.must(len(t.Shapes) > 0 || t.sent(Reordered) || t.Unsent[Shapes] != "", "the API server requires every field of the params")
 			for _, c := range t.each(Shapes) {
 				t.evaluated(c.Control)
 				t.notCut(c)
@@ -73,6 +73,11 @@ func params() []Definition {
 					if found := bindingOf.FindStringSubmatch(text); found != nil && t.Shapes[found[1]] != "" {
 						t.Errorf("%s: %s: %s", c.Control.What, t.Shapes[found[1]], text)
 					}
+				}
+			}
+			for _, c := range t.each(Reordered) {
+				if t.says(c) {
+					t.differ(c)
 				}
 			}
 		},

@@ -135,12 +135,29 @@ func operations() []Definition {
 	}}
 }
 
+// costs are the rules about large objects.
+func costs() []Definition {
+	return []Definition{{
+		ID: "PO-ERR-8", Name: "cost-has-room", Level: framework.Must,
+		Title:  "With ten times as many elements in each list or map that an expression loops over, its cost stays below the limits.",
+		Why:    "Kubernetes stops an expression at a cost of 1,000,000, and the expressions of a policy and its binding at 10,000,000: large objects are refused, or pass.",
+		Fix:    "Compute once in a variable what a loop needs, and put no loop into a loop.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/issues/124542", "https://github.com/kubescape/kubescape/issues/2560"},
+		Check: func(t *T) {
+			t.must(t.sent(Large), "no expression loops over a list or map that a sample has")
+			for _, c := range t.each(Large) {
+				t.noError(c, func(text string) bool { return strings.Contains(text, "cost") })
+			}
+		},
+	}}
+}
+
 // made are the groups of requests that create or update objects: an error in any of them counts. Large has its own rule, and so have
 // requests without the params that the policies ask for.
 func made() []Group {
 	return []Group{
 		Samples, Fixes, Variants, Generated, Unrelated, Lacking, Repairs, Violations, Siblings, Subwrites, Elements, Finalizers, Renamed, Embedded, Children, Owned,
-		Applied, Reapplied, Verbs, Versions, Exempted, Constants, Inert, Foreign, Forms, Orders, Existing,
+		Applied, Reapplied, Verbs, Versions, Exempted, Constants, Inert, Foreign, Forms, Orders, Existing, Reordered,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/internal/cel"
 	"github.com/admissiontest/admissiontest/internal/vary"
@@ -62,8 +63,7 @@ func (p Policy) expressionsAt() []textAt {
 	for _, path := range vary.Paths(p.Object["spec"], cel.Path{"spec"}) {
 		switch path[len(path)-1] {
 		case "expression", "valueExpression", "messageExpression":
-			value, _ := vary.At(p.Object, path)
-			if text, ok := value.(string); ok {
+			if text, ok := valueAt[string](p.Object, path); ok {
 				found = append(found, textAt{path, text})
 			}
 		}
@@ -99,14 +99,6 @@ func IsExpression(message string) bool {
 	return found
 }
 
-// memberCall returns the call of a function of a value that a part of an expression is.
-func memberCall(part ast.Expr) (call ast.CallExpr, ok bool) {
-	if part.Kind() != ast.CallKind || !part.AsCall().IsMemberFunction() {
-		return nil, false
-	}
-	return part.AsCall(), true
-}
-
 // constant is a string that is only a part of what it is compared with.
 type constant struct {
 	open string // the function: startsWith, endsWith or contains
@@ -118,16 +110,16 @@ type constant struct {
 const separators = "/-.:@ "
 
 // openConstants returns the constants of the policy that do not end in a separator, each once. What is compared with a
-// variable can be any string of the params.
-func (p Policy) openConstants(params []string) []constant {
+// variable can be any of the operands.
+func (p Policy) openConstants(operands []string) []constant {
 	var found []constant
 	for _, each := range p.expressions() {
 		cel.Visit(each, func(part ast.Expr) {
-			call, ok := memberCall(part)
-			if !ok || len(call.Args()) != 1 || !slices.Contains([]string{"startsWith", "endsWith", "contains"}, call.FunctionName()) {
+			call := part.AsCall() // of another part, it is none
+			if !call.IsMemberFunction() || len(call.Args()) != 1 || !slices.Contains([]string{"startsWith", "endsWith", "contains"}, call.FunctionName()) {
 				return
 			}
-			texts := params
+			texts := operands
 			if text, ok := cel.Literal(call.Args()[0]); ok {
 				texts = []string{text}
 			}
@@ -157,13 +149,16 @@ func (c constant) closed() bool {
 	return c.open == "startsWith" && last || c.open == "endsWith" && first || c.open == "contains" && (first || last)
 }
 
-// constantsOfParams returns the strings of the params of a policy, and the parts of those that are lists.
-func (s Subject) constantsOfParams(p Policy) []string {
+// operands returns the strings that a policy can read of its params and of given namespaces, with the parts of those that are lists.
+func (s Subject) operands(p Policy) []string {
 	var found []string
-	for _, each := range s.params() {
-		for _, path := range vary.Paths(each.object.Object, nil) {
-			value, _ := vary.At(each.object.Object, path)
-			if text, ok := value.(string); ok && text != "" && path[0] != "metadata" && each.policy.GetName() == p.GetName() {
+	for _, m := range slices.Concat(s.Given, s.Policies) {
+		kind := (&unstructured.Unstructured{Object: m.Object}).GroupVersionKind()
+		if kind.Kind != "Namespace" && !slices.Contains(p.paramKinds(), kind) {
+			continue
+		}
+		for _, path := range vary.Paths(m.Object, nil) {
+			if text, _ := valueAt[string](m.Object, path); text != "" {
 				found = append(append(found, text), strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \n", r) })...)
 			}
 		}
@@ -175,7 +170,7 @@ func (s Subject) constantsOfParams(p Policy) []string {
 func (s Subject) openConstants() []constant {
 	var all []constant
 	for _, p := range slices.DeleteFunc(s.List(), Policy.Mutating) {
-		all = append(all, p.openConstants(s.constantsOfParams(p))...)
+		all = append(all, p.openConstants(s.operands(p))...)
 	}
 	return all
 }

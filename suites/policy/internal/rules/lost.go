@@ -107,11 +107,8 @@ func (b *bench) foreign(s sample) {
 	if !b.subject.mutating() {
 		return
 	}
-	varied := s.Object
-	for _, in := range []string{"labels", "annotations"} {
-		varied = withEntry(varied, cel.Path{"metadata", in, "contract.admissiontest.dev/other"}, "kept")
-	}
-	u := b.addressed(varied)
+	other := "contract.admissiontest.dev/other"
+	u := b.addressed(vary.Put(vary.Put(s.Object, cel.Path{"metadata", "labels", other}, "kept"), cel.Path{"metadata", "annotations", other}, "kept"))
 	u.SetFinalizers(append(u.GetFinalizers(), finalizer))
 	b.derive(Foreign, s, u.Object, "with a label, an annotation and a finalizer of another client")
 }
@@ -168,11 +165,11 @@ func (b *bench) inertElement(s sample, c *Case, path cel.Path, index int, other 
 	list, element := path[:index], path[:index+1]
 	changed, _ := valueAt[map[string]any](s.Object, element)
 	name, _ := changed["name"].(string)
-	inert, _ := vary.At(vary.With(s.Object, path, func(any) (any, bool) { return other, true }), element)
+	inert, _ := vary.At(vary.Put(s.Object, path, other), element)
 	if inert = withName(inert, inertName); name == "" {
 		return
 	}
-	alone := b.derive(Controls, s, vary.With(s.Object, list, func(any) (any, bool) { return []any{inert}, true }), fmt.Sprintf("with only an element with %s in %s", other, list))
+	alone := b.derive(Controls, s, vary.Put(s.Object, list, []any{inert}), fmt.Sprintf("with only an element with %s in %s", other, list))
 	both := b.derive(Inert, s, prepended(s.Object, list, inert), fmt.Sprintf("with an element with %s in front of %s", other, list))
 	of := func(c *Case, name string) any { // the text of the element with a name
 		items, _ := valueAt[[]any](c.After.Fields(), list)

@@ -37,8 +37,7 @@ func badElements(s sample) []badElement {
 			_, isIndex := step.(int)
 			if at := path[:i+1]; i > 0 && isIndex && !known[at.String()] {
 				known[at.String()] = true
-				value, _ := vary.At(s.Object, at)
-				fields, ok := value.(map[string]any)
+				fields, ok := valueAt[map[string]any](s.Object, at)
 				if _, named := path[i-1].(string); !named || !ok {
 					continue
 				}
@@ -89,8 +88,7 @@ func (b *bench) elementNeeds(s sample, item badElement) []need {
 // positions creates the fix with the bad element in each position of its list.
 func (b *bench) positions(s sample, item badElement, needs []need) {
 	bad := withName(item.bad, movedName)
-	value, _ := vary.At(s.fix, item.list)
-	good, _ := value.([]any)
+	good, _ := valueAt[[]any](s.fix, item.list)
 	orders := map[string][]any{"alone": {bad}, "first": slices.Concat([]any{bad}, good), "last": slices.Concat(good, []any{bad})}
 	if len(good) > 0 {
 		orders["in the middle"] = slices.Concat(good, []any{bad, withName(good[0], "contract-good")})

@@ -5,7 +5,10 @@ import (
 	"regexp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/vary"
 )
 
 func mutations() []Definition {
@@ -157,6 +160,53 @@ func elements() []Definition {
 				t.Reached()
 				if wrong := c.wrong(); wrong != "" {
 					t.Errorf("%s: %s", c.What, wrong)
+				}
+			}
+		},
+	}}
+}
+
+// quiet are the rules about mutations that others see as drift.
+func quiet() []Definition {
+	return []Definition{{
+		ID: "PO-MUT-7", Name: "reapply-is-quiet", Level: framework.Should,
+		Title:  "Applying the same manifest again changes nothing.",
+		Why:    "GitOps tools apply again and again: each time the object gets a new generation, and controllers act on it.",
+		Fix:    "Mutate an update as the creation, and set only what is absent.",
+		Source: []string{"https://kep.k8s.io/3962", "https://github.com/open-policy-agent/gatekeeper/issues/2963"},
+		Check: func(t *T) {
+			t.mutates()
+			for _, c := range t.each(Applied) {
+				if !c.After.Allowed() || !c.Control.After.Allowed() {
+					t.LogOnce(c.What + ": " + outcome(c))
+					continue
+				}
+				t.Reached()
+				for _, path := range c.Drift() {
+					t.Errorf("%s: the policies change it, at %s", c.What, path)
+				}
+			}
+		},
+	}, {
+		ID: "PO-MUT-8", Name: "owned-templates-stay", Level: framework.Must,
+		Title:  "The template of an object with a controller stays as its owner wrote it.",
+		Why:    "The owner sees another template than its own, and replaces the object again and again.",
+		Fix:    "A matchCondition: !has(object.metadata.ownerReferences)",
+		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/2963", "https://github.com/kubernetes/kubernetes/issues/105844"},
+		Check: func(t *T) {
+			t.mutates()
+			t.must(t.sent(Owned), "no good object has a template of another kind")
+			for _, c := range t.each(Owned) {
+				sent, _ := c.Request.Object.(*unstructured.Unstructured)
+				if !c.After.Allowed() || sent == nil {
+					t.LogOnce(c.What + ": " + outcome(c))
+					continue
+				}
+				t.Reached()
+				for _, path := range vary.Differences(sent.Object, c.After.Fields()) {
+					if path.In(c.Templates) && !c.Control.SetByServer(path) {
+						t.Errorf("%s: the policies change it, at %s", c.What, path)
+					}
 				}
 			}
 		},

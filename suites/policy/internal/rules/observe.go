@@ -119,6 +119,7 @@ const (
 	Inert      Group = "inert"       // the creation of a good object with an element before the one that the policies change
 	Foreign    Group = "foreign"     // the creation of a sample with metadata of other clients
 	Shapes     Group = "shapes"      // the creation of samples and fixes, with bindings to variants of the params
+	Reordered  Group = "reordered"   // the creation of samples and fixes with the lists of the params in reverse order
 	Paramless  Group = "paramless"   // the creation of samples and fixes after the params were deleted
 	Ending     Group = "ending"      // what controllers send to objects in a namespace in deletion, after the params in it were deleted
 	Observed   Group = "observed"    // the creation of samples and fixes, only with the bindings without the action Deny

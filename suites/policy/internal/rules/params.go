@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,14 +48,9 @@ func (s Subject) params() []param {
 // shapePrefix begins the names of the probes and of the params for the shapes of params.
 const shapePrefix = probePrefix + "shape-"
 
-// mostShapes limits the variants of one param: their warnings must fit into a response.
-const mostShapes = 40
-
-// shapes installs variants of each param, each with a binding to a copy of the policy that only warns of errors. It
-// returns what each binding is about.
-func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any, error) {
-	about := map[string]string{}
-	var installed []map[string]any
+// shapes installs variants of each param, each with a binding to a copy of the policy that only warns of errors.
+func (b *bench) shapes(ctx context.Context) (installed []map[string]any, err error) {
+	b.observed.Shapes = map[string]string{}
 	install := func(manifest map[string]any) error {
 		installed = append(installed, manifest)
 		return b.probes.Install(ctx, manifest, nil)
@@ -63,7 +61,7 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 			validation.Expression += " ? true : true" // true, or an error
 		}))
 		if err != nil {
-			return nil, nil, fmt.Errorf("install a copy of %s %s: %w", validatingPolicy, each.policy.GetName(), err)
+			return nil, fmt.Errorf("install a copy of %s %s: %w", validatingPolicy, each.policy.GetName(), err)
 		}
 		for n, shape := range variantsOf(each.object.Object) {
 			varied := unstructured.Unstructured{Object: shape.object}
@@ -73,17 +71,17 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 			case errors.As(err, new(apierrors.APIStatus)):
 				continue // the API server does not accept it, so no policy meets it
 			case err != nil:
-				return nil, nil, fmt.Errorf("install a copy of the param %s: %w", each.object.GetName(), err)
+				return nil, fmt.Errorf("install a copy of the param %s: %w", each.object.GetName(), err)
 			}
 			shaped := binding{each.binding.Unstructured, *each.binding.spec.DeepCopy()}
 			shaped.spec.ParamRef.Name = varied.GetName()
 			if err := install(shaped.onlyWarning(varied.GetName(), probe)); err != nil {
-				return nil, nil, fmt.Errorf("install a copy of %s %s: %w", each.binding.GetKind(), each.binding.GetName(), err)
+				return nil, fmt.Errorf("install a copy of %s %s: %w", each.binding.GetKind(), each.binding.GetName(), err)
 			}
-			about[varied.GetName()] = fmt.Sprintf("%s %s %s", each.object.GetKind(), each.object.GetName(), shape.change)
+			b.observed.Shapes[varied.GetName()] = fmt.Sprintf("%s %s %s", each.object.GetKind(), each.object.GetName(), shape.change)
 		}
 	}
-	return about, installed, nil
+	return installed, nil
 }
 
 // variantsOf returns an object without each of its values, and with each list and map empty.
@@ -103,15 +101,17 @@ func (b *bench) withoutParams(ctx context.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
-	about, installed, err := b.shapes(ctx)
+	installed, err := b.shapes(ctx)
 	if err != nil {
 		return err
 	}
-	b.observed.Shapes = about
 	if err := errors.Join(b.server.WaitUntilEffective(ctx, installed), b.probes.WaitForParams(ctx)); err != nil {
 		return err
 	}
 	if err := b.sendAgain(ctx, Shapes, "with other params"); err != nil {
+		return err
+	}
+	if err := b.reordered(ctx, all); err != nil {
 		return err
 	}
 	for _, each := range all {
@@ -129,10 +129,9 @@ func (b *bench) withoutParams(ctx context.Context) error {
 	}
 	var ending []*Case
 	for _, c := range b.observed.Of(Finalizers, Controller) {
-		beside := func(each param) bool {
+		if slices.ContainsFunc(all, func(each param) bool {
 			return c.Request.Namespace != "" && b.addressed(each.object.Object).GetNamespace() == c.Request.Namespace
-		}
-		if slices.ContainsFunc(all, beside) {
+		}) {
 			copied := *c
 			copied.Group, copied.What, copied.After, copied.ByOperator = Ending, c.What+", after the params in its namespace were deleted", framework.Result{}, nil
 			ending = append(ending, &copied)
@@ -140,6 +139,53 @@ func (b *bench) withoutParams(ctx context.Context) error {
 	}
 	b.observed.Cases = append(b.observed.Cases, ending...)
 	return b.send(ctx, ending, after)
+}
+
+// reordered sends samples with the lists of the params in reverse order.
+func (b *bench) reordered(ctx context.Context, all []param) error {
+	changed := false
+	for _, each := range all {
+		kept := b.get(ctx, each.object.GroupVersionKind(), b.addressed(each.object.Object), "")
+		if kept == nil {
+			continue
+		}
+		other := kept.DeepCopy()
+		reversed(other.Object)
+		other.Object["metadata"] = kept.Object["metadata"]
+		changed = !reflect.DeepEqual(kept, other) && b.object(ctx, framework.Update(kept, other)) != nil || changed
+	}
+	if !changed {
+		return b.err
+	}
+	if err := b.sandbox.WaitForParams(ctx); err != nil {
+		return err
+	}
+	return b.sendAgain(ctx, Reordered, "with the lists of the params in reverse order")
+}
+
+// aList matches strings that are a list.
+var aList = regexp.MustCompile(`^[\w./:@*-]+(,[\w./:@*-]+)+$`)
+
+// reversed returns a value, which it changes, with each list in reverse order.
+func reversed(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, each := range value {
+			value[name] = reversed(each)
+		}
+	case []any:
+		for i, each := range value {
+			value[i] = reversed(each)
+		}
+		slices.Reverse(value)
+	case string:
+		if aList.MatchString(value) {
+			parts := strings.Split(value, ",")
+			slices.Reverse(parts)
+			return strings.Join(parts, ",")
+		}
+	}
+	return value
 }
 
 // Observing returns the bindings of ValidatingAdmissionPolicies without the action Deny.

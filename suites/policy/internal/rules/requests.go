@@ -119,85 +119,6 @@ func (b *bench) addressed(manifest map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// derivations make requests of a sample, beside those about a stored copy.
-func derivations() []func(*bench, sample) {
-	return []func(*bench, sample){
-		(*bench).variants, (*bench).moved, (*bench).verbs, (*bench).exempted, (*bench).constants, (*bench).foreign, (*bench).forms, (*bench).children, (*bench).large,
-	}
-}
-
-// variants removes each value that an expression reads, and empties each such list and map. If it is not known what an expression reads,
-// each value is varied. If one reads the namespace, a good sample is created in another one.
-func (b *bench) variants(s sample) {
-	for _, less := range b.lessRead(s.Object) {
-		c := b.derive(Variants, s, less.object, less.change)
-		c.needs = []need{func() string {
-			if s.bad >= 0 && (s.fix == nil || s.inDefect(less.path)) {
-				return "what is varied belongs to the defect"
-			}
-			return ""
-		}}
-	}
-	varied := b.addressed(s.Object)
-	if name := varied.GetName(); name != "" && s.stored == nil {
-		varied.SetName("")
-		varied.SetGenerateName(name + "-")
-		b.derive(Generated, s, varied.Object, "with generateName")
-		varied.SetGenerateName("")
-		varied.SetName(b.storedName(s, name, "-renamed"))
-		b.derive(Renamed, s, varied.Object, "under another name")
-	}
-	varied = b.addressed(s.Object)
-	reads := slices.ContainsFunc(b.subject.List(), func(p Policy) bool {
-		return slices.ContainsFunc(p.expressions(), func(text string) bool { return cel.Names(text, "namespaceObject") })
-	})
-	here := slices.ContainsFunc(b.subject.Bindings(), func(b binding) bool { return b.spec.ParamRef != nil && b.spec.ParamRef.Namespace == "" }) // params
-	if reads && !here && s.good >= 0 && s.stored == nil && !slices.Contains([]string{"", metav1.NamespaceDefault}, varied.GetNamespace()) {
-		varied.SetNamespace(metav1.NamespaceDefault)
-		b.derive(Variants, s, varied.Object, "in the namespace default, which has no labels")
-	}
-}
-
-// less is an object that lacks a value.
-type less struct {
-	change string
-	path   cel.Path
-	object map[string]any
-}
-
-// lessRead returns an object without each value that an expression reads, and with each such list and map empty. A Pod without volumes is
-// also without the token that an admission plugin would mount.
-func (b *bench) lessRead(object map[string]any) []less {
-	read := b.subject.readPaths(Policy.expressions)
-	var all []less
-	for _, path := range vary.Paths(object, nil) {
-		if !read.lost && !read.have(path) {
-			continue
-		}
-		all = append(all, lessOf(object, path)...)
-		if last := path[len(path)-1]; object["kind"] == "Pod" && (last == "volumes" || last == "volumeMounts") {
-			token := vary.With(vary.With(object, path, vary.Remove), cel.Path{"spec", "automountServiceAccountToken"}, func(any) (any, bool) { return false, true })
-			all = append(all, less{fmt.Sprintf("without %s, with automountServiceAccountToken: false", path), path, token})
-		}
-	}
-	return all
-}
-
-// lessOf returns an object with the list or map at a path empty, and without the value there.
-func lessOf(object map[string]any, path cel.Path) []less {
-	all := []less{{"without " + path.String(), path, vary.With(object, path, vary.Remove)}}
-	if old, _ := vary.At(object, path); isCollection(old) {
-		all = append([]less{{"with empty " + path.String(), path, vary.With(object, path, vary.Empty)}}, all...)
-	}
-	return all
-}
-
-func isCollection(value any) bool {
-	fields, _ := value.(map[string]any)
-	list, _ := value.([]any)
-	return len(fields)+len(list) > 0
-}
-
 // stored stores a copy of a sample that is created, and adds the requests about what is stored.
 func (b *bench) stored(ctx context.Context, s sample) {
 	kept := s.stored
@@ -225,7 +146,7 @@ func (b *bench) stored(ctx context.Context, s sample) {
 
 // labelled is the update of a stored object with another label.
 func labelled(kept *unstructured.Unstructured) framework.Request {
-	return framework.Update(kept, &unstructured.Unstructured{Object: withEntry(kept.Object, cel.Path{"metadata", "labels", "contract.admissiontest.dev/label"}, "new")})
+	return framework.Update(kept, &unstructured.Unstructured{Object: vary.Put(kept.Object, cel.Path{"metadata", "labels", "contract.admissiontest.dev/label"}, "new")})
 }
 
 // about adds the requests about a stored sample: an update that changes something else, and deletions.
@@ -267,9 +188,6 @@ func (b *bench) lacking(ctx context.Context, s sample) {
 	}
 }
 
-// mostLacking limits the stored copies of one sample that lack something.
-const mostLacking = 40
-
 // violations makes a stored fix bad, by each verb and, unless kept is nil, by each subresource, and creates the bad object in other
 // versions.
 func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructured.Unstructured) {
@@ -299,9 +217,6 @@ func (b *bench) partly(s sample, fixed *unstructured.Unstructured) {
 		}
 	}
 }
-
-// mostParts limits the parts of one defect.
-const mostParts = 10
 
 // alone creates the fix with only the values of the bad object at some paths. It returns nil if that is the fix or the bad object.
 func (b *bench) alone(s sample, values []cel.Path, where string) *Case {

@@ -51,8 +51,11 @@ func (s *Server) Close(ctx context.Context) error {
 
 // Observe sends all requests about a Subject, before and after its policies are installed. Then it removes the policies.
 func (s *Server) Observe(ctx context.Context, subject Subject) (*Observations, error) {
-	if err := s.restore(ctx); err != nil {
-		return nil, fmt.Errorf("remove the policies of the last Subject: %w", err)
+	if len(s.removed) > 0 {
+		if err := s.target.WaitUntilEffective(ctx, s.removed); err != nil {
+			return nil, fmt.Errorf("remove the policies of the last Subject: %w", err)
+		}
+		s.removed = nil
 	}
 	probes, err := s.sandbox(ctx)
 	if err != nil {
@@ -66,16 +69,4 @@ func (s *Server) Observe(ctx context.Context, subject Subject) (*Observations, e
 	observed, err := b.observe(ctx)
 	ctx = context.WithoutCancel(ctx)
 	return observed, errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
-}
-
-// restore returns when no policy of the last Subject is effective any more.
-func (s *Server) restore(ctx context.Context) error {
-	if len(s.removed) == 0 {
-		return nil
-	}
-	if err := s.target.WaitUntilEffective(ctx, s.removed); err != nil {
-		return err
-	}
-	s.removed = nil
-	return nil
 }

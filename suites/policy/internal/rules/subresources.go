@@ -33,11 +33,15 @@ func (b *bench) subwrites(ctx context.Context, s sample, kept, fixed *unstructur
 		}
 		changed := edited(good, bad.Object, defect)
 		request, made := b.tried(ctx, s, name, changed.Object)
-		ofControllers := name == "status" && !slices.ContainsFunc(defect, func(p cel.Path) bool { return p[0] != "metadata" }) // who may write it
-		if len(defect) == 0 || ofControllers || !carries(made, changed.Object, defect) {
+		onlyMetadata := !slices.ContainsFunc(defect, func(p cel.Path) bool { return p[0] != "metadata" })
+		if len(defect) == 0 || onlyMetadata && name == "status" || !carries(made, changed.Object, defect) { // controllers may write the status
 			continue
 		}
-		c := b.add(Subwrites, s, request, updateOf(name), changeTo(defect))
+		to := "to the values of the bad object"
+		if onlyMetadata {
+			to = "to the metadata of the bad object"
+		}
+		c := b.add(Subwrites, s, request, updateOf(name), to)
 		if alone := b.alone(s, defect, "what "+name+" has"); alone != nil {
 			c.needs = []need{refused(alone)}
 		}
@@ -48,21 +52,12 @@ func updateOf(subresource string) string {
 	return fmt.Sprintf("update the subresource %s of the stored fix of", subresource)
 }
 
-// changeTo says what a write of a defect changes.
-func changeTo(defect []cel.Path) string {
-	if slices.ContainsFunc(defect, func(p cel.Path) bool { return p[0] != "metadata" }) {
-		return "to the values of the bad object"
-	}
-	return "to the metadata of the bad object"
-}
-
 // addedElements adds, by a subresource, each bad element of a list to each other list in the object that can have it: as it is or, if the
 // API server does not accept that, with its texts and its defect only.
 func (b *bench) addedElements(ctx context.Context, s sample, name string, good *unstructured.Unstructured) {
 	for _, item := range badElements(s) {
 		for _, path := range b.listsBeside(s, item) {
-			value, _ := vary.At(good.Object, path)
-			items, _ := value.([]any)
+			items, _ := valueAt[[]any](good.Object, path)
 			at := path.Then(len(items))
 			var defect []cel.Path
 			for _, p := range item.values {

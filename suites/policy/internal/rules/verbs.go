@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"net/url"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -81,4 +83,25 @@ func (b *bench) real(ctx context.Context) error {
 		}
 	}
 	return b.send(ctx, b.observed.Cases[n:], after)
+}
+
+// otherVersions returns the other served versions of a kind.
+func (b *bench) otherVersions(kind schema.GroupVersionKind) []schema.GroupVersionKind {
+	return b.served(func(each metav1.APIResource) bool {
+		return isObject(each) && each.Group == kind.Group && each.Kind == kind.Kind && each.Version != kind.Version
+	})
+}
+
+// versions creates a stored bad object in each other version, as the API server converts it. A version in which it
+// is the same as its fix does not have the defect.
+func (b *bench) versions(ctx context.Context, s sample, bad, fixed *unstructured.Unstructured) {
+	for _, kind := range b.otherVersions(s.kind) {
+		converted, other := b.get(ctx, kind, bad, ""), b.get(ctx, kind, fixed, "")
+		if converted == nil || other == nil || len(vary.Defect(converted.Object, other.Object)) == 0 {
+			continue
+		}
+		converted.Object = vary.OfClient(converted.Object)
+		converted.SetName(bad.GetName() + "-converted")
+		b.derive(Versions, s, converted.Object, "in version "+kind.GroupVersion().String())
+	}
 }
