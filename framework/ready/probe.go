@@ -182,27 +182,27 @@ func counts(ctx context.Context, on *client.Client) (map[string]float64, error) 
 
 func key(parts ...string) string { return strings.Join(parts, " ") }
 
-// probe sends the dry runs of each subject that is not ready to an API server, between two looks at its metrics.
+// probe sends the dry runs of each subject that is not ready, and again between two looks at the metrics, which cost more, if they show nothing.
 func (w *waiter) probe(ctx context.Context, on *client.Client) error {
 	for _, s := range w.subjects {
 		if len(s.probes) == 0 || s.ready[on] {
 			continue
 		}
-		before, err := counts(ctx, on)
-		if err != nil {
-			return err
+		var before, after map[string]float64
+		seen, err := s.ask(ctx, on)
+		if err == nil && len(s.probes) > 0 && !seen.decided && (seen.reason == "" || seen.unknown) {
+			var errs [3]error
+			before, errs[0] = counts(ctx, on)
+			seen, errs[1] = s.ask(ctx, on)
+			after, errs[2] = counts(ctx, on)
+			err = errors.Join(errs[:]...)
 		}
-		shown, err := s.ask(ctx, on)
-		if err != nil {
-			return err
-		}
-		after, err := counts(ctx, on)
 		start := key(startMetric, "", "", failed)
 		if err != nil || math.Abs(before[start]-after[start]) > jitter {
 			return err // they are of different API servers
 		}
 		rise := func(outcome string) bool { return after[key(s.counted, outcome)] > before[key(s.counted, outcome)] }
-		s.judge(on, shown, after[start] > 0, rise)
+		s.judge(on, seen, after[start] > 0, rise)
 		if s.decides && (s.unseen[on] || time.Since(s.since) > settle || !s.changed && w.never(s, on)) {
 			s.ready[on] = true
 		}

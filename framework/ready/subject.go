@@ -190,7 +190,7 @@ func (w *waiter) derive(ctx context.Context) error {
 			continue
 		}
 		for _, one := range w.servers {
-			if w.first[one] == nil {
+			if w.first[one] == nil && len(w.Webhooks) > 0 {
 				w.first[one], _ = counts(ctx, one) // they only save time
 			}
 		}

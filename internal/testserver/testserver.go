@@ -46,7 +46,7 @@ func Config(t *testing.T) *rest.Config {
 		t.Fatal(shared.err)
 	}
 	t.Cleanup(func() {
-		if err := restore(context.WithoutCancel(t.Context())); err != nil {
+		if err := errors.Join(restore(context.WithoutCancel(t.Context())), shared.server.Err()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -114,7 +114,7 @@ func Main(m *testing.M) int {
 	if shared.server == nil {
 		return code
 	}
-	if err := shared.server.Stop(); err != nil {
+	if err := errors.Join(shared.server.Err(), shared.server.Stop()); err != nil {
 		fmt.Fprintln(os.Stderr, errors.Join(errors.New("stop the API server of the tests"), err))
 		return max(code, 1)
 	}
