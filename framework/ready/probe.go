@@ -182,7 +182,7 @@ func counts(ctx context.Context, on *client.Client) (map[string]float64, error) 
 
 func key(parts ...string) string { return strings.Join(parts, " ") }
 
-// probe sends the dry runs of each subject that is not ready, and again between two looks at the metrics, which cost more, if they show nothing.
+// probe sends the dry runs of what is not ready. If no response shows a decision, it sends them again between two looks at the metrics.
 func (w *waiter) probe(ctx context.Context, on *client.Client) error {
 	for _, s := range w.subjects {
 		if len(s.probes) == 0 || s.ready[on] {

@@ -60,8 +60,8 @@ func params() []Definition {
 	}, {
 		ID: "PO-BIND-3", Name: "param-shapes", Level: framework.Must,
 		Title:  "Each optional field of a param may be absent or empty, and the order of a list in it changes no decision.",
-		Why:    "Whoever writes a param without the field makes every request fail, or switches the policy off.",
-		Fix:    "has(params.x), or make the field required in the CustomResourceDefinition. exists(…) and no index; if the order is meant, waive the rule.",
+		Why:    "Whoever writes a param without the field makes every request fail, or switches the policy off. Whoever sorts a list changes what is allowed.",
+		Fix:    "has(params.x), or make the field required in the CustomResourceDefinition. Use exists(…) and no index; if the order has a meaning, waive the rule.",
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/b7be79a"},
 		Check: func(t *T) {
 			t.must(len(t.params()) > 0, "no binding of a ValidatingAdmissionPolicy names a param of the Subject")

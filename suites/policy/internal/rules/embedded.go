@@ -114,3 +114,28 @@ func controlled(u *unstructured.Unstructured) {
 		"apiVersion": "contract.admissiontest.dev/v1", "kind": "Owner", "name": "contract", "uid": "00000000-0000-0000-0000-000000000000", "controller": true,
 	}}, "metadata", "ownerReferences")
 }
+
+// templates are the rules about objects that others embed.
+func templates() []Definition {
+	return []Definition{{
+		ID: "PO-DOOR-4", Name: "same-template-elsewhere", Level: framework.Should,
+		Title:  "A defect in the template of an object is refused in what is created from the template too.",
+		Why:    "A policy for Deployments does not see a Pod that anyone creates without a Deployment.",
+		Fix:    "Add the other kind to the resources, and a variable that has the spec for each kind.",
+		Source: []string{"https://github.com/kyverno/kyverno/issues/10575", "https://github.com/kubescape/cel-admission-library/commit/2841287"},
+		Check: func(t *T) {
+			t.mustCarry(Embedded, "no defect is in a template of another kind")
+			t.refused(Embedded)
+		},
+	}, {
+		ID: "PO-LIFE-5", Name: "children-are-admitted", Level: framework.Should,
+		Title:  "What a controller creates from the template of a good object is admitted.",
+		Why:    "A Deployment that is admitted, and whose Pods are refused, shows no error to its author.",
+		Fix:    "The same check at each level.",
+		Source: []string{"https://github.com/kyverno/kyverno/issues/10575"},
+		Check: func(t *T) {
+			t.must(t.sent(Children), "no good object has a template of another kind")
+			t.allowed(Children)
+		},
+	}}
+}
