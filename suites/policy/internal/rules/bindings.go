@@ -65,7 +65,7 @@ func params() []Definition {
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/b7be79a"},
 		Check: func(t *T) {
 			t.must(len(t.params()) > 0, "no binding of a ValidatingAdmissionPolicy names a param of the Subject")
-			t.must(len(t.Shapes) > 0 || t.sent(Reordered) || t.Unsent[Shapes] != "", "the API server requires every field of the params")
+			t.must(len(t.Shapes) > 0 || t.sent(Reordered) || t.Unsent[Shapes] != "", "the API server, or a policy, refuses each variant of the params")
 			for _, c := range t.each(Shapes) {
 				t.evaluated(c.Control)
 				t.notCut(c)
