@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -23,12 +24,10 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// schemaLimit limits the wait for the OpenAPI schema of a custom resource, which follows its
-// CustomResourceDefinition after some time.
+// schemaLimit limits how long the OpenAPI schema of a custom resource may be absent after its CustomResourceDefinition.
 const schemaLimit = 2 * time.Second
 
-// objects are the objects that an expectation was compared with, by their paths in the value:
-// "request.object" in a review, and "" for the value itself.
+// objects are what an expectation was compared with, by path: "request.object" in a review, "" for the value itself.
 type objects map[string][]map[string]any
 
 // vacuous returns a expect.MistakeError for what a step expects to be absent and that cannot exist: fields of
@@ -38,23 +37,27 @@ func (c *Case) vacuous(ctx context.Context, then *scenario.Expectation, of schem
 		return nil
 	}
 	at := c.path + ".then"
-	problems := c.unknownFields(ctx, of, at+".object", then.Object, objects{"": {result.Fields()}})
+	problems := c.unknownPlugins(ctx, at, then.Plugins)
+	var undecided error
+	look := func(at string, expect map[string]any, in objects) {
+		found, err := c.unknownFields(ctx, of, at, expect, in)
+		problems, undecided = append(problems, found...), cmp.Or(undecided, err)
+	}
+	look(at+".object", then.Object, objects{"": {result.Fields()}})
 	if then.Audit != nil && result.Audit != nil {
-		problems = append(problems, c.unknownFields(ctx, of, at+".audit", then.Audit, objects{
-			"requestObject": {result.Audit.RequestObject}, "responseObject": {result.Audit.ResponseObject},
-		})...)
+		look(at+".audit", then.Audit, objects{"requestObject": {result.Audit.RequestObject}, "responseObject": {result.Audit.ResponseObject}})
 	}
 	if calls := then.Calls; calls != nil {
 		for list, expected := range map[string][]scenario.Call{"inOrder": calls.InOrder, "anyOrder": calls.AnyOrder, "include": calls.Include} {
 			for i, call := range expected {
 				path := fmt.Sprintf("%s.calls.%s[%d]", at, list, i)
 				request, review := reviewed(result.Trace, call.Webhook)
-				problems = append(problems, c.unknownFields(ctx, of, path+".request", call.Request, request)...)
-				problems = append(problems, c.unknownFields(ctx, of, path+".review", call.Review, review)...)
+				look(path+".request", call.Request, request)
+				look(path+".review", call.Review, review)
 			}
 		}
 	}
-	return asError(append(problems, c.unknownPlugins(ctx, at, then.Plugins)...))
+	return cmp.Or(asError(problems), undecided)
 }
 
 // asError returns a expect.MistakeError with the problems in the order of their positions, or nil without problems.
@@ -85,35 +88,33 @@ func reviewed(trace framework.Trace, webhook string) (request, review objects) {
 	return request, review
 }
 
-// unknownFields returns the fields that an expectation assumes and that none of the objects it was compared
-// with can have.
-func (c *Case) unknownFields(ctx context.Context, of schema.GroupVersion, at string, expect map[string]any, seen objects) []*scenario.Error {
-	var problems []*scenario.Error
+// unknownFields returns the fields that an expectation assumes and that none of the objects it was compared with can have.
+func (c *Case) unknownFields(ctx context.Context, of schema.GroupVersion, at string, expect map[string]any, seen objects) (problems []*scenario.Error, err error) {
 	for _, one := range match.Assumptions(expect) {
 		holder, path := "", one.Field
 		for len(path) > 0 && seen[holder] == nil {
 			holder, path = strings.TrimPrefix(fmt.Sprint(holder, ".", path[0]), "."), path[1:]
 		}
-		if names, kinds := c.missing(ctx, of, path, seen[holder]); len(kinds) > 0 {
+		names, kinds, undecided := c.missing(ctx, of, path, seen[holder])
+		if err = cmp.Or(err, undecided); len(kinds) > 0 {
 			problems = append(problems, c.unknownField(at, one, names, kinds))
 		}
 	}
-	return problems
+	return problems, err
 }
 
-// missing returns the kinds of objects if none of them has the last field of a path, and the fields that they
-// have there.
-func (c *Case) missing(ctx context.Context, of schema.GroupVersion, path []any, in []map[string]any) (names, kinds []string) {
+// missing returns the kinds of objects if none of them has the last field of a path, and the fields that they have there.
+func (c *Case) missing(ctx context.Context, of schema.GroupVersion, path []any, in []map[string]any) (names, kinds []string, err error) {
 	for _, one := range in {
 		kind := kindOf(one)
-		found := c.missingField(ctx, of, kind, path)
+		found, err := c.missingField(ctx, of, kind, path)
 		if found == nil || found.Index != len(path)-1 {
-			return nil, nil
+			return nil, nil, err
 		}
 		names, kinds = append(names, found.Names...), append(kinds, kind.GroupVersion().String()+" "+kind.Kind)
 	}
 	slices.Sort(kinds)
-	return names, slices.Compact(kinds)
+	return names, slices.Compact(kinds), nil
 }
 
 // unknownField returns the error of a field that an expectation assumes.
@@ -128,40 +129,41 @@ func (c *Case) unknownField(at string, assumed match.Assumption, names, kinds []
 		name, in, strings.Join(kinds, " or ")), hint)
 }
 
-// missingField returns the first field of a path that a kind does not have, and nil if it is there, if the
-// scenario writes it itself, or if the API server does not say which fields there are. The schema is in the
-// OpenAPI document of the group and version of the kind, and that of a subresource in the one of the request.
-func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind schema.GroupVersionKind, path []any) *kinds.Missing {
+// missingField returns the first field of a path that a kind does not have, and nil if it is there, if the scenario writes it
+// itself, or if the API server refuses to say which fields there are; without a response, an error. The schema is in the OpenAPI
+// document of the group and version of the kind, and that of a subresource in the one of the request.
+func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind schema.GroupVersionKind, path []any) (*kinds.Missing, error) {
 	missing, builtIn := kinds.MissingInKind(kind, path)
 	read := c.target.Optional().OpenAPI
 	if kind.Kind == "" || builtIn && missing == nil || read == nil || c.writesField(path) {
-		return nil
+		return nil, nil
 	}
 	given, written := c.groups()
-	known, unreadable, defined := false, false, append(given, written...)
-	look := func(ctx context.Context) (bool, error) {
+	late, until := !builtIn && slices.Contains(append(given, written...), kind.Group), time.Now().Add(schemaLimit)
+	var failed error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(ctx context.Context) (bool, error) {
+		failed = nil
 		for _, in := range slices.Compact([]schema.GroupVersion{kind.GroupVersion(), of}) {
 			if in.Version == "" {
 				continue // the requests of a parallel step are of several kinds
 			}
 			document, err := read(ctx, in)
-			if err != nil {
-				unreadable = unreadable || !apierrors.IsNotFound(err)
-				continue
-			}
-			var found *kinds.Missing
-			if found, known = kinds.MissingInDocument(document, kind, path); known {
-				missing = found
+			if found, known := kinds.MissingInDocument(document, kind, path); known {
+				missing, failed = found, nil
 				return true, nil
+			} else if !apierrors.IsNotFound(err) {
+				failed = cmp.Or(failed, err)
 			}
 		}
-		return builtIn || !slices.Contains(defined, kind.Group), nil
+		refused := apierrors.APIStatus(nil)
+		return errors.As(failed, &refused) || failed == nil && (!late || time.Now().After(until)), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: the fields of %s are unknown: %w", framework.ErrTimeout, kind.Kind, cmp.Or(failed, err))
+	} else if failed != nil {
+		return nil, nil // without a schema, nothing is unknown
 	}
-	_ = wait.PollUntilContextTimeout(ctx, pollInterval, min(schemaLimit, c.patience), true, look) // without a schema, nothing is unknown
-	if unreadable && !known {
-		return nil
-	}
-	return missing
+	return missing, nil
 }
 
 // writesField reports whether the scenario itself writes the field of a path: in a manifest, a patch, the schema of a
@@ -208,8 +210,7 @@ func writes(value any, at string, is func(at string, value any) bool) bool {
 	})
 }
 
-// kubernetesPlugins are the admission plugins of the supported versions of Kubernetes
-// (k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go).
+// kubernetesPlugins are those of the supported versions (k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go).
 func kubernetesPlugins() []string {
 	return strings.Fields(`AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning
 		CertificateSubjectRestriction ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass
@@ -222,8 +223,7 @@ func kubernetesPlugins() []string {
 		ValidatingAdmissionWebhook`)
 }
 
-// unknownPlugins returns errors for plugins that are expected not to be called and that no API server has. At
-// is the field path of the expectation.
+// unknownPlugins returns errors for plugins that an expectation at a field path excludes and that no API server has.
 func (c *Case) unknownPlugins(ctx context.Context, at string, expect *scenario.Plugins) []*scenario.Error {
 	if expect == nil || len(expect.Exclude) == 0 {
 		return nil

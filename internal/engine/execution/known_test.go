@@ -20,10 +20,11 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
-// described is a Target with OpenAPI documents, by group and version. Without one, it answers with err.
+// described is a Target with OpenAPI documents, by group and version, or with what read returns. Without one, it answers with err.
 type described struct {
 	targettest.Target
 	documents map[string]map[string]any
+	read      func() (map[string]any, error)
 	err       error
 }
 
@@ -34,6 +35,8 @@ func (d described) Optional() target.Optional {
 		OpenAPI: func(_ context.Context, of schema.GroupVersion) (map[string]any, error) {
 			if document, ok := d.documents[of.String()]; ok {
 				return document, nil
+			} else if d.read != nil {
+				return d.read()
 			}
 			return nil, d.err
 		},
@@ -56,7 +59,7 @@ func documentOf(field string, kinds ...schema.GroupVersionKind) map[string]any {
 func TestMissingFields(t *testing.T) {
 	t.Parallel()
 	notFound := apierrors.NewNotFound(schema.GroupResource{}, "openapi")
-	broken := errors.New("the server does not respond")
+	refused := apierrors.NewForbidden(schema.GroupResource{}, "openapi", nil)
 	service := schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 	flunder := schema.GroupVersionKind{Group: "flunders.example.com", Version: "v1", Kind: "Flunder"}
@@ -85,8 +88,8 @@ func TestMissingFields(t *testing.T) {
 		"of a subresource":             {scale, path{"spec", "replicas"}, notFound, false},
 		"not of a subresource":         {scale, path{"spec", "replcas"}, notFound, true},
 		"of an aggregated server":      {flunder, path{"spec", "any"}, notFound, false},
-		"without rights":               {flunder, path{"spec", "any"}, broken, false},
-		"built in, without rights":     {schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, path{"spec", "prallelism"}, broken, false},
+		"without rights":               {flunder, path{"spec", "any"}, refused, false},
+		"built in, without rights":     {schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, path{"spec", "prallelism"}, refused, false},
 		"of options":                   {options, path{"dryRun"}, notFound, false},
 		"not of options":               {options, path{"dryRunn"}, notFound, true},
 		"of what is not an object":     {schema.GroupVersionKind{}, path{"any"}, notFound, false},
@@ -99,40 +102,38 @@ func TestMissingFields(t *testing.T) {
 				Then:   &scenario.Expectation{Object: map[string]any{"spec": map[string]any{"expected": nil}}},
 			}}
 			c.Scenario.Spec.Hooks = map[string]scenario.Hook{"a": {Reply: scenario.Reply{Reply: hook.Reply{Patch: []hook.PatchOperation{{Op: "add", Path: "/spec/parts/-", Value: map[string]any{"name": "x"}}}}}}}
-			got := c.missingField(t.Context(), schema.GroupVersion{Group: "apps", Version: "v1"}, one.kind, one.path)
-			if (got != nil) != one.missing {
-				t.Errorf("%v is missing: got %v; want %t", one.path, got, one.missing)
+			got, err := c.missingField(t.Context(), schema.GroupVersion{Group: "apps", Version: "v1"}, one.kind, one.path)
+			if (got != nil) != one.missing || err != nil {
+				t.Errorf("%v is missing: got %v, %v; want %t", one.path, got, err, one.missing)
 			}
 		})
 	}
 }
 
-// The schema of a custom resource follows its definition after some time.
+// The schema of a custom resource follows its definition after some time, and a response can be lost. Without any, nothing is
+// known: the field is not there, and not missing.
 func TestSchemaOfANewDefinition(t *testing.T) {
 	t.Parallel()
 	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-	calls := 0
-	late := lateDocument{read: func() (map[string]any, error) {
-		if calls++; calls < 3 {
+	calls, lost := 0, 2
+	late := described{read: func() (map[string]any, error) {
+		if calls++; calls < lost {
+			return nil, errors.New("the server does not respond")
+		} else if calls < 4 {
 			return nil, apierrors.NewNotFound(schema.GroupResource{}, "openapi")
 		}
 		return documentOf("size", widget), nil
 	}}
 	c := &Case{target: late, shared: newShared(), patience: time.Second}
 	c.Given = []map[string]any{{"kind": "CustomResourceDefinition", "spec": map[string]any{"group": widget.Group}}}
-	if got := c.missingField(t.Context(), schema.GroupVersion{}, widget, []any{"spec", "sze"}); got == nil {
-		t.Errorf("the field is not missing after %d reads; want the schema to be waited for", calls)
+	if got, err := c.missingField(t.Context(), schema.GroupVersion{}, widget, []any{"spec", "sze"}); got == nil || err != nil {
+		t.Errorf("the field is not missing after %d reads: %v; want the schema to be waited for", calls, err)
 	}
-}
-
-// lateDocument is a Target with one OpenAPI document.
-type lateDocument struct {
-	targettest.Target
-	read func() (map[string]any, error)
-}
-
-func (d lateDocument) Optional() target.Optional {
-	return target.Optional{OpenAPI: func(context.Context, schema.GroupVersion) (map[string]any, error) { return d.read() }}
+	c.patience, lost = 30*time.Millisecond, 1<<30
+	result := framework.Result{Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}}
+	if err := c.vacuous(t.Context(), &scenario.Expectation{Object: map[string]any{"sze": nil}}, widget.GroupVersion(), result); !errors.Is(err, framework.ErrTimeout) {
+		t.Errorf("without a response: got %v; want a timeout", err)
+	}
 }
 
 // What an expectation assumes to exist is looked for where it was compared, and plugins are names.

@@ -222,7 +222,8 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 		return err
 	}
 	c.see(request.Kind.GroupKind(), request.Namespace, request.Name)
-	return asError(c.unknownFields(ctx, request.Kind.GroupVersion(), c.path+".wait.object", w.Object, objects{"": {last.Fields()}}))
+	problems, err := c.unknownFields(ctx, request.Kind.GroupVersion(), c.path+".wait.object", w.Object, objects{"": {last.Fields()}})
+	return cmp.Or(asError(problems), err)
 }
 
 // neverExisted returns a mistake if the scenario waits for an object to be gone that nothing before has shown to exist: it
