@@ -20,6 +20,9 @@ func verdicts(t *testing.T, s policy.Subject, options ...policy.Option) (report 
 func judged(t *testing.T, report policy.Report) (_ policy.Report, failed []string) {
 	t.Helper()
 	for _, misuse := range report.Misuse {
+		if strings.Contains(misuse, "does not serve admissionregistration.k8s.io/v1 MutatingAdmissionPolicy ") {
+			t.Skip("the API server has no MutatingAdmissionPolicy")
+		}
 		t.Error(misuse)
 	}
 	if report.Err != nil {
@@ -70,9 +73,6 @@ func TestOtherSound(t *testing.T) {
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	report := policy.Check(t.Context(), subject(t, manifest("images")+strings.ReplaceAll(manifest("second"), "LABEL", "second")))
-	if strings.Contains(strings.Join(report.Misuse, ""), "does not serve") {
-		t.Skip("the API server has no MutatingAdmissionPolicy")
-	}
 	report, failed := judged(t, report)
 	if len(failed) > 0 {
 		t.Errorf("the sound policies break %v", failed)
@@ -113,9 +113,6 @@ func TestChosenByTheAPIServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := on.Check(t.Context(), policy.Subject{Policies: file(t, test.policies), Good: file(t, chosen)}, policy.Only("PO-MUT-1", "PO-MUT-2", "PO-MUT-5", "PO-MUT-8"))
-			if strings.Contains(strings.Join(report.Misuse, ""), "does not serve") {
-				t.Skip("the API server has no MutatingAdmissionPolicy")
-			}
 			report, failed := judged(t, report)
 			if !slices.Equal(failed, test.want) {
 				t.Errorf("they break %v, want %v", failed, test.want)
