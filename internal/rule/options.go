@@ -106,6 +106,9 @@ func (w Waiver) end() (time.Time, error) {
 	return last.AddDate(0, 0, 1), err
 }
 
+// NotBroken is the Reason of a failure whose cause is a waiver.
+const NotBroken = "the rule is waived, and not broken: remove the waiver"
+
 // Apply applies Strict and the waivers to an outcome. With a waiver, Fail, Errored and Inconclusive become Skipped, and Pass
 // becomes Fail unless the waiver is flaky. A waiver whose last day is over does not change the verdict, but the reason names it.
 func (o Options) Apply(suite string, outcome Outcome) Outcome {
@@ -132,7 +135,7 @@ func (o Options) Apply(suite string, outcome Outcome) Outcome {
 		case broken:
 			outcome.Verdict = framework.Skipped
 		case outcome.Verdict == framework.Pass && !waiver.Flaky:
-			outcome.Verdict = framework.Fail
+			outcome.Verdict, outcome.Reason = framework.Fail, NotBroken
 		}
 	}
 	return outcome

@@ -52,6 +52,9 @@ type Report struct {
 	Subject string
 	// Misuse says what is wrong with the Subject or the options. Empty means nothing.
 	Misuse []string
+	// Err says why no webhook can be called at a URL of the Subject: nothing runs there, its certificate is not trusted, or its
+	// path is wrong. There are no Outcomes then.
+	Err error
 	// Outcomes has an Outcome for each selected rule and each webhook, in the order of the checks.
 	Outcomes []Outcome
 }
@@ -91,7 +94,10 @@ func (p plan) check(each check.Rule, w *check.Webhook) Outcome {
 // checked, and the Report has the results so far.
 func Check(ctx context.Context, subject Subject, options ...Option) Report {
 	p := newPlan(ctx, subject, options)
-	report := Report{Subject: subject.Name, Misuse: p.misuse}
+	report := Report{Subject: subject.Name, Misuse: p.misuse, Err: p.prepared.Err}
+	if report.Err != nil {
+		return report
+	}
 	for _, each := range p.rules {
 		for _, w := range p.prepared.Webhooks {
 			if ctx.Err() != nil {
@@ -114,6 +120,9 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 	p := newPlan(t.Context(), subject, options)
 	for _, misuse := range p.misuse {
 		t.Error(misuse)
+	}
+	if p.prepared.Err != nil {
+		t.Fatal(p.prepared.Err)
 	}
 	count := map[framework.Verdict]int{}
 	one := func(t *testing.T, each check.Rule, w *check.Webhook) {

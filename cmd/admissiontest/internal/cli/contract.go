@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,9 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 	"github.com/admissiontest/admissiontest/suites/policy"
 	"github.com/admissiontest/admissiontest/suites/webhook"
@@ -130,6 +131,12 @@ func (o contractOptions) check(ctx context.Context) (report.Report, error) {
 	switch {
 	case len(o.policies) > 0 && o.url != "":
 		return report.Report{}, usagef("--policies and --url cannot be combined: check webhooks and policies one after the other")
+	case o.url != "" && len(o.good)+len(o.bad)+len(o.given) > 0:
+		return report.Report{}, usagef("--good, --bad and --given belong to --policies: the samples of a webhook are --allow and --reject")
+	case len(o.policies) > 0 && len(o.allow)+len(o.reject)+len(o.configurations) > 0:
+		return report.Report{}, usagef("--allow, --reject and --configuration belong to --url: the samples of policies are --good and --bad")
+	case o.misspelt() != nil:
+		return report.Report{}, o.misspelt()
 	case len(o.policies) > 0:
 		return o.checkPolicies(ctx)
 	case o.url == "":
@@ -139,12 +146,12 @@ func (o contractOptions) check(ctx context.Context) (report.Report, error) {
 	if err != nil {
 		return report.Report{}, err
 	}
-	if err := connects(ctx, o.url); err != nil {
-		return report.Report{}, withCode(exitInfrastructure, fmt.Errorf("connect to the webhook: %w", err))
-	}
 	checked := webhook.Check(ctx, subject, o.options()...)
-	if len(checked.Misuse) > 0 {
-		return report.Report{}, withCode(exitUsage, errors.New(strings.Join(checked.Misuse, "\n")))
+	switch {
+	case len(checked.Misuse) > 0:
+		return report.Report{}, misused(checked.Misuse)
+	case checked.Err != nil:
+		return report.Report{}, withCode(exitInfrastructure, errors.New(inFlags.Replace(checked.Err.Error())))
 	}
 	return contractReport(o.strict, checked.Outcomes), nil
 }
@@ -166,7 +173,7 @@ func (o contractOptions) checkPolicies(ctx context.Context) (report.Report, erro
 	checked := policy.Check(ctx, s, options...)
 	switch {
 	case len(checked.Misuse) > 0:
-		return report.Report{}, withCode(exitUsage, errors.New(strings.Join(checked.Misuse, "\n")))
+		return report.Report{}, misused(checked.Misuse)
 	case checked.Err != nil:
 		return report.Report{}, withCode(exitInfrastructure, checked.Err)
 	}
@@ -215,22 +222,18 @@ func notHere(name, arg string) error {
 	return usagef("--%s %s: want FILE or DELETE:FILE; for an update, write a PolicyTest with old, and contract: {}", name, arg)
 }
 
-// connects returns why no connection to an address is possible. That an address is wrong is reported later.
-func connects(ctx context.Context, address string) error {
-	at, err := url.Parse(address)
-	if err != nil || at.Hostname() == "" {
-		return nil //nolint:nilerr // it is misuse of the Subject
-	}
-	port := at.Port()
-	if port == "" {
-		port = "443"
-	}
-	dialer := net.Dialer{Timeout: 10 * time.Second}
-	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(at.Hostname(), port))
-	if err != nil {
-		return err
-	}
-	return connection.Close()
+// inFlags replaces the names of Go in a text about a contract by those of the flags.
+var inFlags = strings.NewReplacer(
+	"webhook: Subject ", "", "Allow and Reject", "--allow and --reject", "Configurations: ", "--configuration ", "set Kind", "give --kind",
+	"Replicas: ", "--replica ", "Allow: ", "--allow ", "Reject: ", "--reject ", " in Allow", " in --allow", " in Reject", " in --reject",
+	" of Allow", " of --allow", " of Reject", " of --reject", "webhook.Only: ", "--only: ", "webhook.With: ", "--with: ", "webhook.Waive: ", "--waive: ",
+	"webhook.Rules lists all rules", "docs/webhook-rules.md has all rules", "policy.Only: ", "--only: ", "policy.Waive: ", "--waive: ",
+	"policy.Rules lists all rules", "docs/policy-rules.md has all rules", "CA has", "--ca-file has", "want CA (", "want --ca-file (", "ServerName (", "--server-name (", "URL is ", "--url is ",
+)
+
+// misused returns the error of flags that a suite cannot use.
+func misused(misuse []string) error {
+	return withCode(exitUsage, errors.New(inFlags.Replace(strings.Join(misuse, "\n"))))
 }
 
 // subject returns the webhook at a URL that the flags describe.
@@ -279,10 +282,24 @@ func (o contractOptions) samples() (allow, reject []webhook.Sample) {
 // sampleOf returns the sample of FILE or OPERATION:FILE. Other words before a colon belong to the name of the file.
 func sampleOf(arg string) webhook.Sample {
 	operation, file, found := strings.Cut(arg, ":")
-	if !found || !slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, operation) {
+	if !found || !slices.Contains(operations(), operation) {
 		operation, file = "", arg
 	}
 	return webhook.Sample{Manifest: webhook.Manifest{File: file}, Operation: operation}
+}
+
+func operations() []string { return []string{"CREATE", "UPDATE", "DELETE", "CONNECT"} }
+
+// misspelt returns an error for a sample whose operation is misspelt: a word in capital letters before a colon, of no file.
+func (o contractOptions) misspelt() error {
+	for _, arg := range slices.Concat(o.allow, o.reject, o.good, o.bad) {
+		word, _, found := strings.Cut(arg, ":")
+		file, _, _ := strings.Cut(arg, "=")
+		if _, err := os.Stat(file); found && err != nil && suggest.Nearest(word, operations()) != "" && !slices.Contains(operations(), word) {
+			return usagef("sample %s: there is no operation %q%s", arg, word, suggest.DidYouMean(word, operations()))
+		}
+	}
+	return nil
 }
 
 // options returns the options that the flags describe.
@@ -293,20 +310,27 @@ func (o contractOptions) options() []webhook.Option {
 	}
 	for _, arg := range o.waive {
 		name, why, _ := strings.Cut(arg, "=")
-		options = append(options, webhook.Flaky(name, why)) // with several webhooks, some may keep the rule
+		options = append(options, webhook.Flaky(name, why)) // one of several webhooks breaks the rule: see contractReport
 	}
 	return options
 }
 
-// contractReport returns the report of the outcomes.
+// contractReport returns the report of the outcomes. A waiver of a rule that no webhook breaks is a failure.
 func contractReport(strict bool, outcomes []webhook.Outcome) report.Report {
 	result := report.Report{APIVersion: report.APIVersion, Kind: report.Kind, Target: report.TargetInfo{Kind: report.KindWebhook}, Strict: strict}
+	broken := map[string]bool{}
+	for _, each := range outcomes {
+		broken[each.Rule.ID] = broken[each.Rule.ID] || each.Verdict != framework.Pass
+	}
 	for _, each := range outcomes {
 		name := each.Rule.ID
 		if each.Webhook != "" {
 			name = fmt.Sprintf("%s (%s)", each.Rule.ID, each.Webhook)
 		}
-		result.Outcomes = append(result.Outcomes, ruleOutcome(name, each.Rule, each.Verdict, each.Reason, each.Duration))
+		if each.Waiver != "" && !broken[each.Rule.ID] {
+			each.Verdict, each.Reason = framework.Fail, rule.NotBroken
+		}
+		result.Outcomes = append(result.Outcomes, ruleOutcome(name, each.Rule, each.Verdict, inFlags.Replace(each.Reason), each.Duration))
 	}
 	result.Summary = report.Count(result.Outcomes)
 	return result
@@ -316,7 +340,7 @@ func contractReport(strict bool, outcomes []webhook.Outcome) report.Report {
 // objects, then what lets bad ones pass, and then what happens to stored objects.
 func ruleOutcome(name string, of policy.Rule, verdict framework.Verdict, reason string, took time.Duration) report.Outcome {
 	area := strings.ToLower(strings.Split(of.ID, "-")[1])
-	if verdict != framework.Fail {
+	if verdict != framework.Fail || reason == rule.NotBroken {
 		of.Fix = ""
 	}
 	return report.Outcome{

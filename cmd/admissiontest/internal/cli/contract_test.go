@@ -40,7 +40,11 @@ func guardWebhook(forget bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 7<<20)).Decode(&review)
-		if err != nil || review.Request == nil || r.Header.Get("Content-Type") != "application/json" || r.URL.Path != "/guard" {
+		if r.URL.Path != "/guard" {
+			http.NotFound(w, r)
+			return
+		}
+		if err != nil || review.Request == nil || r.Header.Get("Content-Type") != "application/json" {
 			http.Error(w, "want an AdmissionReview", http.StatusBadRequest)
 			return
 		}
@@ -86,19 +90,25 @@ func TestContract(t *testing.T) {
 		code int
 		want string
 	}{
-		"a rule":     {append(slices.Clip(sound), "--only", "WH-PROTO-1,tls-is-current"), exitPass, "2 pass"},
-		"all":        {sound, exitPass, "does to other systems cannot be seen"},
-		"no allow":   {slices.Delete(slices.Clone(sound), 7, 9), exitInconclusive, "WH-PROTO-5 (guard.example.com)"},
-		"broken":     {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3"), exitFail, `got "forgotten", want `},
-		"waived":     {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3", "--waive", "WH-PROTO-1=a test"), exitPass, "1 skipped"},
-		"junit":      {append(slices.Clip(sound), "--only", "WH-PROTO-1", "-o", "junit"), exitPass, "<testsuite"},
-		"nothing":    {append(slices.Clip(sound), "--only", "WH-IDEM-1"), exitNothing, "1 unsupported"},
-		"no samples": {sound[:7], exitUsage, "it has no samples"},
-		"rule":       {append(slices.Clip(sound), "--only", "WH-PROTO-11"), exitUsage, `there is no rule "WH-PROTO-11"; did you mean`},
-		"kind":       {append(slices.Clip(sound), "--kind", "validating"), exitUsage, "cannot be combined"},
-		"a Service":  {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--server-name", "example.com"), exitPass, "1 pass"},
-		"no Service": {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--server-name", "guard.default.svc"), exitInconclusive, "1 inconclusive"},
-		"output":     {append(slices.Clip(sound), "-o", "jnit"), exitUsage, `did you mean "junit"?`},
+		"a rule":      {append(slices.Clip(sound), "--only", "WH-PROTO-1,tls-is-current"), exitPass, "2 pass"},
+		"all":         {sound, exitPass, "does to other systems cannot be seen"},
+		"no allow":    {slices.Delete(slices.Clone(sound), 7, 9), exitInconclusive, "WH-PROTO-5 (guard.example.com)"},
+		"broken":      {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3"), exitFail, `got "forgotten", want `},
+		"waived":      {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3", "--waive", "WH-PROTO-1=a test"), exitPass, "1 skipped"},
+		"junit":       {append(slices.Clip(sound), "--only", "WH-PROTO-1", "-o", "junit"), exitPass, "<testsuite"},
+		"nothing":     {append(slices.Clip(sound), "--only", "WH-IDEM-1"), exitNothing, "1 unsupported"},
+		"no samples":  {sound[:7], exitUsage, "fill --allow and --reject"},
+		"rule":        {append(slices.Clip(sound), "--only", "WH-PROTO-11"), exitUsage, `there is no rule "WH-PROTO-11"; did you mean`},
+		"kind":        {append(slices.Clip(sound), "--kind", "validating"), exitUsage, "cannot be combined"},
+		"a Service":   {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--server-name", "example.com"), exitPass, "1 pass"},
+		"no Service":  {append(slices.Clip(sound), "--server-name", "guard.default.svc"), exitInfrastructure, "not guard.default.svc; want --ca-file ("},
+		"no CA":       {slices.Delete(slices.Clone(sound), 3, 5), exitInfrastructure, "is not trusted: x509: certificate signed by unknown authority"},
+		"no path":     {append(slices.Delete(slices.Clone(sound), 5, 7), "--kind", "validating"), exitInfrastructure, "/: HTTP status 404; the path of a webhook is in its URL"},
+		"not broken":  {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--waive", "WH-PROTO-1=a test"), exitFail, "not broken: remove the waiver"},
+		"operation":   {append(slices.Clip(sound), "--url", "https://127.0.0.1:1", "--allow", "UPDTE:good.yaml"), exitUsage, `there is no operation "UPDTE"; did you mean "UPDATE"?`},
+		"a file":      {append(slices.Clip(sound), "--url", "https://127.0.0.1:1", "--allow", "goood.yaml"), exitUsage, "--allow goood.yaml: cannot be read"},
+		"of policies": {append(slices.Clip(sound), "--good", "good.yaml"), exitUsage, "belong to --policies"},
+		"output":      {append(slices.Clip(sound), "-o", "jnit"), exitUsage, `did you mean "junit"?`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, test.args...)

@@ -1,12 +1,14 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -31,6 +33,7 @@ type endpoint struct {
 	base    *url.URL
 	host    string // of the requests; empty means that of base
 	client  *http.Client
+	tls     *tls.Config
 	// hung is the limit within which an earlier call did not return. 0 means that there is none.
 	hung atomic.Int64
 }
@@ -41,7 +44,7 @@ func (e *endpoint) at(address string) (*endpoint, error) {
 		return nil, errors.New("a Handler has no Replicas: set URL")
 	}
 	base, err := parseAddress(address)
-	return &endpoint{base: base, host: e.host, client: e.client}, err
+	return &endpoint{base: base, host: e.host, client: e.client, tls: e.tls}, err
 }
 
 func parseAddress(address string) (*url.URL, error) {
@@ -77,7 +80,40 @@ func newEndpoint(s Subject) (*endpoint, error) {
 		Transport:     &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 64},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &endpoint{base: base, host: s.ServerName, client: client}, nil
+	return &endpoint{base: base, host: s.ServerName, client: client, tls: config}, nil
+}
+
+// address returns the URL of a webhook with a path, unless the address of the endpoint has one.
+func (e *endpoint) address(path string) *url.URL {
+	if e.base == nil {
+		return &url.URL{Scheme: "https", Host: "webhook.invalid", Path: path}
+	}
+	address := *e.base
+	if address.Path == "" || address.Path == "/" {
+		address.Path = path
+	}
+	return &address
+}
+
+// dialLimit is how long dial waits for a connection.
+const dialLimit = 10 * time.Second
+
+// dial returns why no TLS connection to a URL is possible: nothing runs there, or its certificate is not trusted.
+func (e *endpoint) dial(ctx context.Context) error {
+	if e.base == nil {
+		return nil
+	}
+	ctx, _, cancel := rule.WithLimit(ctx, dialLimit)
+	defer cancel()
+	dialer := tls.Dialer{Config: e.tls}
+	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(e.base.Hostname(), cmp.Or(e.base.Port(), "443")))
+	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+		return fmt.Errorf("the certificate of the webhook at %s is not trusted: %w; want CA (the certificates of its issuer) and ServerName (a name that it has)", e.base.Host, untrusted.Err)
+	}
+	if err != nil {
+		return fmt.Errorf("connect to the webhook: %w", err)
+	}
+	return connection.Close()
 }
 
 // Raw is an HTTP request to a webhook.
@@ -113,13 +149,7 @@ func (e *endpoint) send(ctx context.Context, path string, raw Raw) reply {
 	if raw.Method == "" {
 		raw.Method = http.MethodPost
 	}
-	address := url.URL{Scheme: "https", Host: "webhook.invalid", Path: path}
-	if e.base != nil {
-		address = *e.base
-		if address.Path == "" || address.Path == "/" {
-			address.Path = path
-		}
-	}
+	address := e.address(path)
 	if raw.Path != "" {
 		address.Path = raw.Path
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -93,6 +94,8 @@ type Prepared struct {
 	Kinds    review.Kinds
 	// Misuse says what is wrong with the Subject.
 	Misuse []string
+	// Err says why no webhook can be called at the addresses of the Subject, if Misuse is empty.
+	Err error
 
 	endpoint *endpoint
 	replicas []*endpoint
@@ -139,10 +142,17 @@ func Prepare(ctx context.Context, s Subject) *Prepared {
 	if len(s.Allow)+len(s.Reject)+len(s.Untouched) == 0 {
 		p.misuse("", errors.New("it has no samples: fill Allow and Reject, which most rules need"))
 	}
+	for _, each := range append(p.replicas, p.endpoint) {
+		if p.Err = each.dial(ctx); p.Err != nil {
+			break
+		}
+	}
 	p.addCases(ctx)
 	for _, w := range p.Webhooks { // the first call can be slow, and shows whether the webhook answers at all
 		for _, each := range append(slices.Clip(w.Allow), w.Reject...)[:min(1, len(w.Allow)+len(w.Reject))] {
-			p.Send(ctx, w, each.Request)
+			if got := p.Send(ctx, w, each.Request); p.endpoint.base != nil && p.Err == nil && got.Status == http.StatusNotFound {
+				p.Err = fmt.Errorf("no webhook is at %s: HTTP status 404; the path of a webhook is in its URL, or in its configuration", p.endpoint.address(w.Path))
+			}
 		}
 	}
 	return p

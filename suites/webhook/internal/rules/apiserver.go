@@ -24,7 +24,7 @@ func serverRules() []check.Rule {
 func checkServer(t *check.T) {
 	switch {
 	case t.APIServer.DryRun == nil:
-		t.Unsupported("the Subject has no APIServer, on which its configurations are installed")
+		t.Unsupported("no API server has the configurations; a test in Go can give Subject.APIServer")
 	case t.Webhook.Name == "":
 		t.Unsupported("there is no configuration, so no API server calls the webhook")
 	}

@@ -45,7 +45,7 @@ func checkAbandoned(t *check.T) {
 	const patience, limit = 50 * time.Millisecond, 2 * time.Second
 	switch {
 	case t.URL != "":
-		t.Unsupported("the Subject is a URL, where nothing shows when the work for a call ends")
+		t.Unsupported("nothing shows when the work for a call ends at a URL; a test in Go can give Subject.Handler")
 	case t.Stall == nil:
 		t.Unsupported("the Subject has no Stall, which holds what the webhook waits for")
 	}

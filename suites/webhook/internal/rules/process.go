@@ -41,7 +41,7 @@ const callers = 8
 // process starts the program of the Subject. It returns nil if the program does not answer.
 func process(t *check.T) (*check.Process, check.Case) {
 	if len(t.Process) == 0 {
-		t.Unsupported("the Subject has no Process")
+		t.Unsupported("no process can be ended; a test in Go can give Subject.Process")
 	}
 	c := t.Cases()[0]
 	p, err := t.StartProcess(c)
