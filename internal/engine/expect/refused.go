@@ -112,6 +112,8 @@ func Refused(expect *scenario.Expectation, got Refuser, status metav1.Status) []
 	actual := got.String()
 	if got == (Refuser{}) {
 		actual = "the response names no webhook and no policy: " + c.summary(status)
+	} else if got.Webhook+got.Policy == "" {
+		actual += " (the API server does not name the webhook: expect code and message)"
 	}
 	var found []Mismatch
 	if by.Webhook != "" && by.Webhook != got.Webhook {

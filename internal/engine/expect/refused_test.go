@@ -110,6 +110,7 @@ func TestErrorIsNoDenial(t *testing.T) {
 		"a denial":              {scenario.Expectation{Allowed: &refused}, expect.Refuser{Policy: "p"}, ""},
 		"code":                  {scenario.Expectation{Code: []int{422}}, policy, `allowed: expected a denial (to expect an error: refusedBy: {policy: p, error: PART}), actual error of policy "p": no such key: x`},
 		"reason":                {scenario.Expectation{Reason: []string{"Invalid"}}, expect.Refuser{Message: "x", Failed: true}, `allowed: expected a denial (to expect an error: message: PART), actual error in a match condition of a webhook: x`},
+		"a webhook":             {scenario.Expectation{RefusedBy: &scenario.RefusedBy{Webhook: "w"}}, expect.Refuser{Message: "x", Failed: true}, `refusedBy.webhook: expected "w", actual error in a match condition of a webhook: x (the API server does not name the webhook: expect code and message)`},
 		"code of a failed call": {scenario.Expectation{Code: []int{422}}, call, ""},
 		"another code":          {scenario.Expectation{Code: []int{403}}, policy, ""}, // this already fails
 		"message":               {scenario.Expectation{Allowed: &refused, Message: []string{"no such key"}}, policy, ""},
