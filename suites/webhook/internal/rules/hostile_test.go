@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/rules"
 )
@@ -122,6 +123,20 @@ func TestBadSubjects(t *testing.T) {
 				t.Errorf("misuse is %q, want %q in it", got, test.want)
 			}
 		})
+	}
+}
+
+// TestBareAnswer: an API server takes an answer to a v1beta1 review without apiVersion, but not one to a v1 review.
+func TestBareAnswer(t *testing.T) {
+	for version, want := range map[string]framework.Verdict{"v1": framework.Fail, "v1beta1": framework.Pass} {
+		s := soundSubject(fault{mutate: func(_ *sound, in incoming, out *outgoing) {
+			if in.review["apiVersion"] == "admission.k8s.io/"+version {
+				out.apiVersion = ""
+			}
+		}})
+		if o := checkOne(t, s, "WH-PROTO-2", rule.DefaultBudget); o.Verdict != want {
+			t.Errorf("%s: got %s (%s), want %s", version, o.Verdict, o.Reason, want)
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ func protocolFaults() map[string]fault {
 			}
 		}},
 		"WH-PROTO-2": {validate: func(_ *sound, _ incoming, out *outgoing) { out.apiVersion = "admission.k8s.io/v1beta1" }},
+		"WH-PROTO-2 with v1beta1": {mutate: func(_ *sound, _ incoming, out *outgoing) { out.apiVersion = "admission.k8s.io/v1" }},
 		"WH-PROTO-3": {validate: func(_ *sound, _ incoming, out *outgoing) {
 			if out.denied() {
 				out.status = http.StatusForbidden
