@@ -4,7 +4,7 @@
 //
 //   - WH-PROTO-1 answers-repeat-the-uid (MUST): Every answer repeats the uid of the request: if the webhook allows, if it denies, and if it fails.
 //   - WH-PROTO-2 answers-have-the-version-of-the-review (MUST): The answer has the apiVersion and kind of the review, for each version in admissionReviewVersions, and the same decision in each version.
-//   - WH-PROTO-3 decisions-are-http-200 (MUST): A decision is HTTP 200 with one JSON AdmissionReview that has a response. Another status means that the webhook could not decide.
+//   - WH-PROTO-3 decisions-are-http-200 (MUST): A decision is HTTP 200 with one JSON AdmissionReview that has a response, of 3 MiB at most. Another status means that the webhook could not decide.
 //   - WH-PROTO-4 patch-and-patchtype-belong-together (MUST): A mutating webhook sets patch and patchType: JSONPatch, both or neither. A validating one sets neither.
 //   - WH-PROTO-5 patches-apply (MUST): The patch can be applied to the object, whatever optional parts are absent or have unusual names.
 //   - WH-IDEM-1 twice-is-once (MUST): A webhook that is called for its own result does not change it again.
@@ -38,7 +38,7 @@
 //   - WH-DRY-2 dry-run-has-no-side-effects (MUST): A dry run has no side effects. With sideEffects: None, no request has.
 //   - WH-PERF-1 answers-in-time (SHOULD, only on request): Under load, 99 of 100 calls are answered within half of timeoutSeconds.
 //   - WH-PERF-2 parallel-calls-are-independent (MUST): Parallel calls do not influence each other: each gets the answer that it gets alone. Run go test -race for a Handler.
-//   - WH-PERF-3 the-work-ends-with-the-call (SHOULD): When the caller gives up, the work for its call ends within two seconds.
+//   - WH-PERF-3 the-work-ends-with-the-call (SHOULD): The work for a call ends within two seconds after its answer, or after the caller gives up, and the webhook does not keep each body.
 //   - WH-SEC-1 tls-is-current (MUST): The server accepts HTTP/1.1 over TLS 1.2 or newer, and refuses TLS 1.0, TLS 1.1 and 3DES.
 //   - WH-SEC-2 namespace-of-the-request-decides (SHOULD): The namespace of the request decides, not the namespace in the object.
 //   - WH-SEC-3 only-json-reviews-are-answered (SHOULD): A request without a body, one that is not application/json, and one to an unknown path is not allowed.

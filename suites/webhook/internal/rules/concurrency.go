@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 )
@@ -31,10 +33,10 @@ func concurrencyRules() []check.Rule {
 		},
 		{
 			ID: "WH-PERF-3", Name: "the-work-ends-with-the-call", Level: framework.Should,
-			Title:  "When the caller gives up, the work for its call ends within two seconds.",
-			Why:    "The API server gives up after timeoutSeconds, and the client sends its request again. Calls without a caller pile up until the webhook has no memory left.",
-			Fix:    "Pass the context of the request to each call of another system.",
-			Source: []string{"https://github.com/grafana/rollout-operator/pull/441", "https://github.com/kubernetes/kubernetes/pull/81602", "https://github.com/kyverno/kyverno/issues/404"},
+			Title:  "The work for a call ends within two seconds after its answer, or after the caller gives up, and the webhook does not keep each body.",
+			Why:    "The API server gives up after timeoutSeconds, and the client sends its request again. What is left of each call piles up until the webhook has no memory left.",
+			Fix:    "Pass the context of the request to each call of another system, start workers once, and keep no more of a review than is needed.",
+			Source: []string{"https://github.com/kcp-dev/kcp/pull/3026", "https://github.com/grafana/rollout-operator/pull/441", "https://github.com/kubernetes/kubernetes/pull/81602", "https://github.com/kyverno/kyverno/issues/404"},
 			Check:  checkAbandoned,
 		},
 	}
@@ -43,11 +45,12 @@ func concurrencyRules() []check.Rule {
 // checkAbandoned gives up calls while what the webhook waits for does not answer.
 func checkAbandoned(t *check.T) {
 	const patience, limit = 50 * time.Millisecond, 2 * time.Second
-	switch {
-	case t.URL != "":
+	if t.URL != "" {
 		t.Unsupported("the Subject is a URL, where nothing shows when the work for a call ends")
-	case t.Stall == nil:
-		t.Unsupported("the Subject has no Stall, which holds what the webhook waits for")
+	}
+	checkKept(t)
+	if t.Stall == nil || t.Failed() {
+		t.Unsupported("the Subject has no Stall, which holds what the webhook waits for: only answered calls were checked")
 	}
 	var cases []check.Case
 	for _, c := range t.Cases() {
@@ -75,6 +78,52 @@ func checkAbandoned(t *check.T) {
 	if !t.HasReached() {
 		t.Unobserved("%s: the webhook answered within %s, although Stall holds what it waits for", answered, patience)
 	}
+}
+
+// checkKept repeats calls, and looks for what the webhook keeps of each: goroutines, or the body.
+func checkKept(t *check.T) {
+	const times, limit = 16, 2 * time.Second
+	enough, sized := t.HalfBudget(), false
+	for _, c := range t.Cases() {
+		if _, ok := t.Decide(c.Request); !ok || enough() {
+			continue
+		}
+		left := t.Repeat(c.Request, times, limit)
+		if len(left) > 0 && len(t.Repeat(c.Request, times, limit)) > 0 {
+			t.Errorf("%s: %s after %d calls were answered, goroutines of each of them are still there:\n%s", c, limit, times, strings.Join(left, "\n"))
+		}
+		if !sized && isCreate(c) {
+			sized = true
+			checkMemory(t, c)
+		}
+	}
+}
+
+// checkMemory compares the memory of this process before and after calls with a large body. Other parts of the process can need memory
+// meanwhile, so it is compared several times, and without calls too.
+func checkMemory(t *check.T, c check.Case) {
+	const times, size, rounds = 16, 256 << 10, 3
+	r := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) {
+		annotate(u, "contract.example.com/large", strings.Repeat("a", size))
+	}))
+	for round := range rounds {
+		grown := check.MemoryGrowth(func() {
+			for range times {
+				t.Send(t.Context(), t.Webhook, r)
+			}
+			if round > 0 {
+				pause(t, settle) // what is done later keeps the body until then
+			}
+		})
+		if grown < times*size/2 || t.Over() {
+			return
+		}
+		if grown = check.MemoryGrowth(func() { pause(t, settle/5) }); grown > times*size/4 {
+			t.Unobserved("%s: the memory of this process grows after calls, but without calls too", c)
+			return
+		}
+	}
+	t.Errorf("%s: after each of %d times %d calls with a body of %d KiB, the webhook keeps most of the bodies in memory", c, rounds, times, size>>10)
 }
 
 func checkParallel(t *check.T) {

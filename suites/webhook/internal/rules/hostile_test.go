@@ -2,6 +2,8 @@ package rules_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,6 +28,7 @@ import (
 // rules about what it refuses, and all rules return soon if it hangs.
 func TestHostileHandlers(t *testing.T) {
 	megabyte := make([]byte, 1<<20)
+	large := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"allowed":true,"warnings":[%q]}}`, strings.Repeat("a", 4<<20))
 	for name, test := range map[string]struct {
 		serve func(http.ResponseWriter, *http.Request)
 		want  string
@@ -33,7 +36,8 @@ func TestHostileHandlers(t *testing.T) {
 		"panics":      {func(http.ResponseWriter, *http.Request) { panic("out of coffee") }, "the handler panicked: out of coffee"},
 		"hangs":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "not answered within 3s"},
 		"never reads": {func(http.ResponseWriter, *http.Request) {}, `body "" is not JSON`},
-		"10 MiB":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 10<<20)) }, "more than 8 MiB"},
+		"10 MiB":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 10<<20)) }, "more than 3 MiB"},
+		"4 MiB": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) }, "more than 3 MiB"},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			for written := 0; written < 1<<26; written += len(megabyte) {
 				if _, err := w.Write(megabyte); err != nil {
@@ -41,7 +45,7 @@ func TestHostileHandlers(t *testing.T) {
 				}
 			}
 			t.Error("an answer of 64 MiB is kept")
-		}, "more than 8 MiB"},
+		}, "more than 3 MiB"},
 		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "HTTP status 302"},
 		"two documents": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"response":{"allowed":true}}{}`))

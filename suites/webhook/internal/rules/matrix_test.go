@@ -35,7 +35,7 @@ func protocolFaults() map[string]fault {
 				out.response["uid"] = "another"
 			}
 		}},
-		"WH-PROTO-2": {validate: func(_ *sound, _ incoming, out *outgoing) { out.apiVersion = "admission.k8s.io/v1beta1" }},
+		"WH-PROTO-2":              {validate: func(_ *sound, _ incoming, out *outgoing) { out.apiVersion = "admission.k8s.io/v1beta1" }},
 		"WH-PROTO-2 with v1beta1": {mutate: func(_ *sound, _ incoming, out *outgoing) { out.apiVersion = "admission.k8s.io/v1" }},
 		"WH-PROTO-3": {validate: func(_ *sound, _ incoming, out *outgoing) {
 			if out.denied() {
@@ -234,6 +234,18 @@ func callerFaults() map[string]fault {
 			out.response["uid"] = s.last
 		}},
 		"WH-PERF-3": {patient: true},
+		"WH-PERF-3 with a goroutine": {validate: func(_ *sound, in incoming, _ *outgoing) {
+			select {
+			case <-in.end:
+			default:
+				go func() { <-time.After(time.Minute) }()
+			}
+		}},
+		"WH-PERF-3 with the body": {alone: true, validate: func(s *sound, in incoming, _ *outgoing) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.kept = append(s.kept, in.raw)
+		}},
 		"WH-SEC-2": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if namespace := (&unstructured.Unstructured{Object: in.object}).GetNamespace(); in.object != nil && namespace != "" && namespace != "default" {
 				out.deny(403, "namespace "+namespace+" is closed")
@@ -363,7 +375,9 @@ func TestKillMatrix(t *testing.T) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		t.Run(key, func(t *testing.T) {
-			t.Parallel()
+			if !all[key].alone {
+				t.Parallel()
+			}
 			id, _, _ := strings.Cut(key, " ")
 			var failed []string
 			for _, each := range checkAll(t, soundSubject(all[key]), id) {

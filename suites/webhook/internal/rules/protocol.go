@@ -36,8 +36,8 @@ func protocolRules() []check.Rule {
 		},
 		{
 			ID: "WH-PROTO-3", Name: "decisions-are-http-200", Level: framework.Must,
-			Title:  "A decision is HTTP 200 with one JSON AdmissionReview that has a response. Another status means that the webhook could not decide.",
-			Why:    "With failurePolicy Ignore, the API server ignores an answer with another status: a denial as HTTP 403 is bypassed.",
+			Title:  "A decision is HTTP 200 with one JSON AdmissionReview that has a response, of 3 MiB at most. Another status means that the webhook could not decide.",
+			Why:    "With failurePolicy Ignore, the API server ignores an answer with another status: a denial as HTTP 403 is bypassed. It keeps large answers in memory.",
 			Fix:    "Write HTTP 200 and response.allowed: false for a denial.",
 			Source: []string{"https://github.com/kubernetes-sigs/controller-runtime/issues/2662", "https://github.com/gardener/gardener/issues/7013"},
 			Check:  checkStatus,
@@ -121,7 +121,9 @@ func checkReviewVersion(t *check.T) {
 
 // hasVersion reports whether the apiVersion or the kind of an answer is the expected one. In an answer to a v1beta1 review it can be
 // absent: the API server decodes the answer as what it expects.
-func hasVersion(version, got, want string) bool { return got == want || version == "v1beta1" && got == "" }
+func hasVersion(version, got, want string) bool {
+	return got == want || version == "v1beta1" && got == ""
+}
 
 func checkStatus(t *check.T) {
 	for _, c := range t.Cases() {

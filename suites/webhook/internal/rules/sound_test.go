@@ -59,6 +59,7 @@ type sound struct {
 	fault fault
 	mu    sync.Mutex
 	last  string
+	kept  [][]byte
 	wrote int
 	calls int // that have not returned
 	// gate is closed when what the webhooks wait for answers. Nil means that it answers.
@@ -101,8 +102,8 @@ type fault struct {
 	// small refuses a body of 3 MiB, and locked reads a body with a lock. Lost answers at any path. Patient waits after its
 	// caller has given up. Blind takes an object of another type for none. Everything is called for every kind.
 	small, locked, lost, patient, blind, everything bool
-	// closed does not look at subresources.
-	closed bool
+	// closed does not look at subresources. Alone is not checked beside others, which need memory too.
+	closed, alone bool
 	// mirrors changes mirror pods too, afresh adds labels without their parent, and marked stops at the own label.
 	mirrors, parentless, marked bool
 	// late and old: the validation of objects in deletion, and of what the old object has too.
