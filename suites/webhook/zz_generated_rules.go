@@ -17,6 +17,7 @@
 //   - WH-FIELD-3 server-metadata-is-untouched (MUST): The patch leaves alone managedFields, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, name and namespace, and existing ownerReferences and finalizers.
 //   - WH-FIELD-5 owned-templates-are-kept (MUST): The pod template of an object that belongs to a controller stays as its owner wrote it.
 //   - WH-FIELD-6 mirror-pods-are-not-mutated (SHOULD): The spec of a mirror pod is not changed.
+//   - WH-FIELD-7 values-of-users-stay (SHOULD): A field that the webhook sets if it is absent keeps another value that a user gave it. This is about the spec, and about labels and annotations without a prefix in their key, which belong to users.
 //   - WH-SHAPE-1 delete-gets-a-verdict (MUST): A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name.
 //   - WH-SHAPE-2 missing-names-do-not-matter (MUST): An object with generateName and without a name gets the same answer as with a name.
 //   - WH-SHAPE-3 subresources-get-a-verdict (MUST): Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.

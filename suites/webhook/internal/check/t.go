@@ -214,8 +214,8 @@ func (t *T) Difference(want, got Decision) string {
 // DiffObjects returns how two objects differ in their meaning: after decoding, without empty and volatile fields, and
 // without managedFields.
 func (t *T) DiffObjects(want, got map[string]any) string {
-	a, errA := t.canonical(want)
-	b, errB := t.canonical(got)
+	a, errA := t.Canonical(want)
+	b, errB := t.Canonical(got)
 	switch {
 	case errA != nil:
 		return ""

@@ -37,7 +37,7 @@ func TestHostileHandlers(t *testing.T) {
 		"hangs":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "not answered within 3s"},
 		"never reads": {func(http.ResponseWriter, *http.Request) {}, `body "" is not JSON`},
 		"10 MiB":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 10<<20)) }, "more than 3 MiB"},
-		"4 MiB": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) }, "more than 3 MiB"},
+		"4 MiB":       {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) }, "more than 3 MiB"},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			for written := 0; written < 1<<26; written += len(megabyte) {
 				if _, err := w.Write(megabyte); err != nil {
@@ -141,6 +141,48 @@ func TestBareAnswer(t *testing.T) {
 		if o := checkOne(t, s, "WH-PROTO-2", rule.DefaultBudget); o.Verdict != want {
 			t.Errorf("%s: got %s (%s), want %s", version, o.Verdict, o.Reason, want)
 		}
+	}
+}
+
+// TestUserValues: what is enforced on purpose, what has a prefix, and what is denied does not break WH-FIELD-7. Other values do.
+func TestUserValues(t *testing.T) {
+	set := func(path, value string) func(*sound, incoming, *outgoing) {
+		return func(_ *sound, in incoming, out *outgoing) {
+			if in.kind == "Pod" && in.operation == "CREATE" && in.subresource == "" {
+				out.operation("add", path, value)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		mutate   func(*sound, incoming, *outgoing)
+		enforced string
+		want     framework.Verdict
+	}{
+		"enforced":                {alwaysPulls, "/spec/containers/*/imagePullPolicy", framework.Pass},
+		"enforced below":          {alwaysPulls, "/spec/containers", framework.Pass},
+		"another one is enforced": {alwaysPulls, "/spec/containers/1", framework.Fail},
+		"label of the webhook":    {set("/metadata/labels/sound.example.com~1tier", "gold"), "", framework.Pass},
+		"label of users":          {set("/metadata/labels/tier", "gold"), "", framework.Fail},
+		"a name":                  {set("/spec/priorityClassName", "low"), "", framework.Fail},
+		"an unknown word":         {set("/spec/dnsPolicy", "ClusterFirstWithHostNet"), "", framework.Pass},
+		"denied": {func(_ *sound, in incoming, out *outgoing) {
+			spec, _ := in.object["spec"].(map[string]any)
+			if name := spec["priorityClassName"]; name != nil && name != "low" {
+				out.deny(403, "want priorityClassName low")
+			} else {
+				set("/spec/priorityClassName", "low")(nil, in, out)
+			}
+		}, "", framework.Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := soundSubject(fault{mutate: test.mutate})
+			if test.enforced != "" {
+				s.Enforced = []string{test.enforced}
+			}
+			if o := checkOne(t, s, "WH-FIELD-7", rule.DefaultBudget); o.Verdict != test.want {
+				t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
+			}
+		})
 	}
 }
 

@@ -110,6 +110,18 @@ func fieldFaults() map[string]fault {
 			}
 		}},
 		"WH-FIELD-6": {mirrors: true},
+		"WH-FIELD-7": {mutate: alwaysPulls},
+	}
+}
+
+// alwaysPulls replaces the imagePullPolicy of new pods.
+func alwaysPulls(_ *sound, in incoming, out *outgoing) {
+	u := unstructured.Unstructured{Object: in.object}
+	containers, _, _ := unstructured.NestedSlice(in.object, "spec", "containers")
+	for i := range containers {
+		if in.kind == "Pod" && in.subresource == "" && in.operation == "CREATE" && u.GetAnnotations()["kubernetes.io/config.mirror"] == "" {
+			out.operation("add", fmt.Sprintf("/spec/containers/%d/imagePullPolicy", i), "IfNotPresent")
+		}
 	}
 }
 
