@@ -114,6 +114,15 @@ func fieldFaults() map[string]fault {
 	}
 }
 
+// wantsContainers denies what has no containers for a subresource, as if it were a Pod.
+func wantsContainers(subresource string) func(*sound, incoming, *outgoing) {
+	return func(_ *sound, in incoming, out *outgoing) {
+		if containers, _, _ := unstructured.NestedSlice(in.object, "spec", "containers"); in.subresource == subresource && len(containers) == 0 {
+			out.deny(403, "want a container")
+		}
+	}
+}
+
 // alwaysPulls replaces the imagePullPolicy of new pods.
 func alwaysPulls(_ *sound, in incoming, out *outgoing) {
 	u := unstructured.Unstructured{Object: in.object}
@@ -141,6 +150,18 @@ func shapeFaults() map[string]fault {
 		"WH-SHAPE-3": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if in.operation == "CONNECT" {
 				out.deny(400, "unable to decode PodExecOptions into *v1.Pod")
+			}
+		}},
+		"WH-SHAPE-3 with an Eviction":    {validate: wantsContainers("eviction")},
+		"WH-SHAPE-3 with PodExecOptions": {validate: wantsContainers("exec")},
+		"WH-SHAPE-3 with a Scale": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.subresource == "scale" && (&unstructured.Unstructured{Object: in.object}).GetLabels()["app"] == "" {
+				out.deny(403, "want the label app")
+			}
+		}},
+		"WH-SHAPE-3 with an ephemeral container": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			if in.subresource == "ephemeralcontainers" {
+				out.operation("remove", "/spec/ephemeralContainers", nil)
 			}
 		}},
 		"WH-SHAPE-4": {closed: true},

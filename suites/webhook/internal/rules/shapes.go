@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 
@@ -36,6 +37,7 @@ func shapeRules() []check.Rule {
 			ID: "WH-SHAPE-3", Name: "subresources-get-a-verdict", Level: framework.Must,
 			Title:  "Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.",
 			Why:    "A webhook that decodes an Eviction, a Scale or PodExecOptions as the object itself breaks draining, scaling and exec.",
+			When:   "It denies an Eviction, a Scale or PodExecOptions that it allows with the fields of the object in addition, or it removes the ephemeral container that an update adds.",
 			Fix:    "Decode by request.kind, and let request.subResource decide what is checked.",
 			Source: []string{"https://github.com/kyverno/kyverno/pull/2545", "https://github.com/knative/pkg/issues/2115"},
 			Check:  checkSubresources,
@@ -163,13 +165,13 @@ func checkSubresources(t *check.T) {
 			if err != nil {
 				t.Fatalf("build a request for subresource %s: %v", each[1], err)
 			}
-			if each[1] == "status" {
-				r.Object = changed(r.Object, func(u *unstructured.Unstructured) {
-					if u.Object["status"] == nil {
-						delete(u.Object, "status")
-					}
-					_ = unstructured.SetNestedField(u.Object, "changed", "status", "message") // status is a map or absent
-				})
+			switch each[1] {
+			case "status":
+				r.Object = changed(r.Object, changeStatus)
+			case "ephemeralcontainers":
+				if made, ok := ephemeral(r.Object, 0); ok {
+					r.Object = withEphemeral(r.Object, made)
+				}
 			}
 			if ok, _ := t.Reaches(t.Context(), t.Webhook, r); !ok {
 				continue
@@ -182,21 +184,57 @@ func checkSubresources(t *check.T) {
 	}
 }
 
+// changeStatus changes the status of an object.
+func changeStatus(u *unstructured.Unstructured) {
+	if u.Object["status"] == nil {
+		delete(u.Object, "status")
+	}
+	_ = unstructured.SetNestedField(u.Object, "changed", "status", "message") // status is a map or absent
+}
+
 func checkSubresource(t *check.T, c check.Case, r reach.Request) {
-	a := t.Send(t.Context(), t.Webhook, r)
+	d, applies := t.Decide(r)
 	t.Reached()
 	what := c.String() + ", then " + check.Describe(r)
-	d := check.Decision{Answer: a}
 	switch {
-	case a.NoDecision() != "":
-		t.Errorf("%s: no decision: %s", what, a.NoDecision())
+	case d.NoDecision() != "":
+		t.Errorf("%s: no decision: %s", what, d.NoDecision())
 	case ownFailure(d) != "":
-		t.Errorf("%s: the webhook failed: %s", what, a.Verdict())
-	case r.Subresource == "status" && !a.Response.Allowed:
-		t.Errorf("%s: a change of the status alone is %s", what, a.Verdict())
+		t.Errorf("%s: the webhook failed: %s", what, d.Verdict())
+	case r.Subresource == "status" && !d.Response.Allowed:
+		t.Errorf("%s: a change of the status alone is %s", what, d.Verdict())
+	case !d.Response.Allowed && isTakenForObject(t, c, r):
+		t.Errorf("%s: %s, but not if the %s has the fields of the %s in addition: it is decoded as one", what, d.Verdict(), r.Kind.Kind, c.Request.Kind.Kind)
 	case r.Subresource == "status":
-		eachBelow(a, "/spec", func(each check.Operation) {
+		eachBelow(d.Answer, "/spec", func(each check.Operation) {
 			t.Errorf("%s: the patch changes the spec: %s %s", what, each.Op, each.Path)
 		})
+	case r.Subresource == "ephemeralcontainers" && applies:
+		for _, lost := range lostEntries(r.Object, d.Object, "") {
+			t.Errorf("%s: the patch removes what the update adds: %s%s", what, lost, culprit(d))
+		}
 	}
+}
+
+// isTakenForObject reports whether the webhook allows the object of a subresource, which it denies, with the fields of the object that has the
+// subresource.
+func isTakenForObject(t *check.T, c check.Case, r reach.Request) bool {
+	if r.Object == nil || r.Kind == c.Request.Kind {
+		return false
+	}
+	d, ok := t.Decide(withObject(r, merged(c.Request.Object, r.Object)))
+	return ok && d.Response.Allowed
+}
+
+// merged returns the fields of two objects. If both have a field, that of the second one counts.
+func merged(first, second map[string]any) map[string]any {
+	all := maps.Clone(first)
+	for key, value := range second {
+		inner, isMap := all[key].(map[string]any)
+		if over, ok := value.(map[string]any); ok && isMap {
+			value = merged(inner, over)
+		}
+		all[key] = value
+	}
+	return all
 }

@@ -328,7 +328,7 @@ func configurations(everything bool) []check.Manifest {
 	return []check.Manifest{
 		{Object: &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "sound"}, Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name: "mutate.sound.example.com", ClientConfig: client("/mutate"), SideEffects: &none, AdmissionReviewVersions: []string{"v1", "v1beta1"},
-			Rules: []admissionregistrationv1.RuleWithOperations{on(writes, "", "pods", "pods/status"), on(writes, "apps", "deployments", "replicasets")},
+			Rules: []admissionregistrationv1.RuleWithOperations{on(writes, "", "pods", "pods/status", "pods/ephemeralcontainers"), on(writes, "apps", "deployments", "replicasets")},
 		}}}},
 		{Object: &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "sound"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "validate.sound.example.com", ClientConfig: client("/validate"), SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &one,
