@@ -164,7 +164,9 @@ func shapeFaults() map[string]fault {
 				out.operation("remove", "/spec/ephemeralContainers", nil)
 			}
 		}},
-		"WH-SHAPE-4": {closed: true},
+		"WH-SHAPE-4":                        {closed: true},
+		"WH-SHAPE-5":                        {ignored: "behind"},
+		"WH-SHAPE-5 with an init container": {ignored: "initContainers"},
 		"WH-SHAPE-4 with scale": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if in.subresource == "scale" {
 				delete(out.response, "status")

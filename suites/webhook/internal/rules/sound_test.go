@@ -102,6 +102,8 @@ type fault struct {
 	// small refuses a body of 3 MiB, and locked reads a body with a lock. Lost answers at any path. Patient waits after its
 	// caller has given up. Blind takes an object of another type for none. Everything is called for every kind.
 	small, locked, lost, patient, blind, everything bool
+	// ignored are containers of pods that are not checked: initContainers, or all behind the first one.
+	ignored string
 	// closed does not look at subresources. Alone is not checked beside others, which need memory too.
 	closed, alone bool
 	// mirrors changes mirror pods too, afresh adds labels without their parent, and marked stops at the own label.
@@ -258,9 +260,11 @@ func tooLarge(object map[string]any) bool {
 
 func badImage(object map[string]any, names ...string) bool {
 	u := unstructured.Unstructured{Object: object}
-	containers, _, _ := unstructured.NestedSlice(object, append(podPath(u), "containers")...)
-	more, _, _ := unstructured.NestedSlice(object, "spec", "ephemeralContainers")
-	containers = append(containers, more...)
+	var containers []any
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		some, _, _ := unstructured.NestedSlice(object, append(podPath(u), list)...)
+		containers = append(containers, some...)
+	}
 	for _, each := range containers {
 		container, _ := each.(map[string]any)
 		for _, name := range names {
@@ -270,6 +274,20 @@ func badImage(object map[string]any, names ...string) bool {
 		}
 	}
 	return false
+}
+
+// looksAt returns an object with the containers that are checked.
+func (s *sound) looksAt(object map[string]any) map[string]any {
+	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	if s.fault.ignored == "" || (&unstructured.Unstructured{Object: object}).GetKind() != "Pod" {
+		return u.Object
+	}
+	if s.fault.ignored == "initContainers" {
+		unstructured.RemoveNestedField(u.Object, "spec", "initContainers")
+	} else if containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "containers"); len(containers) > 1 {
+		_ = unstructured.SetNestedSlice(u.Object, containers[:1], "spec", "containers") // it has a spec
+	}
+	return u.Object
 }
 
 func (s *sound) validate(in incoming, out *outgoing) {
@@ -283,7 +301,7 @@ func (s *sound) validate(in incoming, out *outgoing) {
 		return
 	case in.old != nil && (badImage(in.old, "bad") || tooLarge(in.old)) && (u.GetDeletionTimestamp() != nil || !s.fault.old) && (u.GetDeletionTimestamp() == nil || !s.fault.late):
 		return
-	case badImage(in.object, "bad"):
+	case badImage(s.looksAt(in.object), "bad"):
 		out.deny(403, "an image is bad: use another one")
 	case tooLarge(in.object):
 		out.deny(403, "spec.replicas is more than 100: use fewer")

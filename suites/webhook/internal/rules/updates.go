@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/review"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 )
 
@@ -131,7 +132,8 @@ func checkOldObjects(t *check.T) {
 		if err != nil || fixed == nil {
 			return // WH-VERDICT-1
 		}
-		r = updateOf(c.Request, c.Request.Object, func(u *unstructured.Unstructured) { u.Object = updateOf(c.Request, fixed, nil).Object })
+		fixed = t.AfterMutation(withObject(c.Sample, fixed)).Object
+		r = updateOf(c.Request, c.Request.Object, func(u *unstructured.Unstructured) { u.Object = review.Stored(fixed) })
 		if d, ok := t.Decide(r); !ok || !d.Response.Allowed {
 			t.Raise()
 			t.Errorf("%s as a stored object: the update with its Fix is %s", c, d.Verdict())
