@@ -1,9 +1,11 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -140,6 +142,7 @@ func checkParallel(t *check.T) {
 	}
 	t.Reached()
 	var all sync.WaitGroup
+	var different atomic.Pointer[string]
 	for caller := range callers {
 		all.Go(func() {
 			for n := range rounds * len(cases) {
@@ -157,13 +160,17 @@ func checkParallel(t *check.T) {
 					t.Errorf("%s, in parallel: response.uid is that of another request", cases[i])
 				default:
 					if text := t.Difference(want[i], got); text != "" {
-						t.Errorf("%s, in parallel: %s", cases[i], text)
+						text = fmt.Sprintf("%s, in parallel: %s", cases[i], text)
+						different.CompareAndSwap(nil, &text)
 					}
 				}
 			}
 		})
 	}
 	all.Wait()
+	if text := different.Load(); text != nil {
+		t.Differs("%s", *text)
+	}
 }
 
 func checkLatency(t *check.T) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -183,6 +184,33 @@ func TestUserValues(t *testing.T) {
 				t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
 			}
 		})
+	}
+}
+
+// TestSidecarFirst: a Fix is for the sample, not for what a mutating webhook made of it.
+func TestSidecarFirst(t *testing.T) {
+	sidecar := map[string]any{"name": "sidecar", "image": "sidecar", "imagePullPolicy": "IfNotPresent"}
+	s := soundSubject(fault{mutate: func(_ *sound, in incoming, out *outgoing) {
+		containers, _, _ := unstructured.NestedSlice(in.object, "spec", "containers")
+		if in.operation == "CREATE" && len(containers) > 0 && containers[0].(map[string]any)["name"] != "sidecar" {
+			out.operation("add", "/spec/containers/0", sidecar)
+		}
+	}})
+	for _, each := range checkAll(t, s) {
+		if each.webhook == "validate.sound.example.com" && each.Verdict != framework.Pass && each.Verdict != framework.Unsupported {
+			t.Errorf("%s: got %s (%s), want pass", each.Rule, each.Verdict, each.Reason)
+		}
+	}
+}
+
+// TestVaryingAnswers: if the webhook answers differently each time, the rules that compare answers are inconclusive because of that.
+func TestVaryingAnswers(t *testing.T) {
+	s := soundSubject(faults()["WH-IDEM-4 always"])
+	for id, want := range map[string]framework.Verdict{"WH-IDEM-4": framework.Fail, "WH-IDEM-1": framework.Inconclusive, "WH-DRY-1": framework.Inconclusive, "WH-PERF-2": framework.Inconclusive} {
+		o := checkOne(t, s, id, rule.DefaultBudget)
+		if o.Verdict != want || want == framework.Inconclusive && !strings.Contains(o.Reason, "see WH-IDEM-4") {
+			t.Errorf("%s: got %s (%s), want %s", id, o.Verdict, o.Reason, want)
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func checkTwice(t *check.T) {
 		}
 		t.Reached()
 		if diff := t.DiffObjects(first.Object, second.Object); diff != "" {
-			t.Errorf("%s: called again for its own result, the webhook changes it again: %s", c, diff)
+			t.Differs("%s: called again for its own result, the webhook changes it again: %s", c, diff)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func checkOwnOutput(t *check.T) {
 					t.Reached()
 				}
 				if !a.Response.Allowed && t.AllowedBefore(w, c) {
-					t.Errorf("%s: the webhook allows it, but %s of its result is %s by %s", c, request.Operation, a.Verdict(), nameOf(w))
+					t.Differs("%s: the webhook allows it, but %s of its result is %s by %s", c, request.Operation, a.Verdict(), nameOf(w))
 				}
 			}
 		}
@@ -131,7 +131,7 @@ func checkOrder(t *check.T) {
 			}
 			t.Reached()
 			if diff := t.DiffObjects(sortedByName(before.Object), sortedByName(after.Object)); diff != "" {
-				t.Errorf("%s: a container that another webhook adds after this one is treated differently from one that it adds before: %s", c, diff)
+				t.Differs("%s: a container that another webhook adds after this one is treated differently from one that it adds before: %s", c, diff)
 			}
 		}
 	})

@@ -61,6 +61,14 @@ func protocolFaults() map[string]fault {
 				s.addLabel(unstructured.Unstructured{Object: in.object}, out, "sound.example.com/first", "request")
 			}
 		}},
+		"WH-IDEM-4 always": {mutate: func(s *sound, in incoming, out *outgoing) {
+			if in.object != nil && in.subresource == "" {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.turn = (s.turn + 1) % 3
+				s.addLabel(unstructured.Unstructured{Object: in.object}, out, "sound.example.com/turn", fmt.Sprint(s.turn))
+			}
+		}},
 	}
 }
 

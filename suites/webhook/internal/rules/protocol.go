@@ -113,7 +113,7 @@ func checkReviewVersion(t *check.T) {
 			if i == 0 {
 				first = d
 			} else if text := t.Difference(first, d); text != "" {
-				t.Errorf("%s: the answer to a review of version %s differs from version %s: %s", c, version, t.Versions()[0], text)
+				t.Differs("%s: the answer to a review of version %s differs from version %s: %s", c, version, t.Versions()[0], text)
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func checkNamespace(t *check.T) {
 		}
 		t.Reached()
 		if text := t.Difference(nameless(want), nameless(got)); text != "" {
-			t.Errorf("%s with metadata.namespace contract-other in the object: %s", c, text)
+			t.Differs("%s with metadata.namespace contract-other in the object: %s", c, text)
 		}
 	})
 	if !t.HasReached() {

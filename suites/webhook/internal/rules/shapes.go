@@ -113,7 +113,7 @@ func checkMissingNames(t *check.T) {
 		}
 		t.Reached()
 		if text := t.Difference(nameless(want), nameless(got)); text != "" {
-			t.Errorf("%s: with generateName and without a name, the answer differs: %s", c, text)
+			t.Differs("%s: with generateName and without a name, the answer differs: %s", c, text)
 		}
 	})
 }

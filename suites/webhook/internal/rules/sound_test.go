@@ -61,6 +61,7 @@ type sound struct {
 	last  string
 	kept  [][]byte
 	wrote int
+	turn  int
 	calls int // that have not returned
 	// gate is closed when what the webhooks wait for answers. Nil means that it answers.
 	gate chan struct{}

@@ -63,7 +63,7 @@ func checkNoOp(t *check.T) {
 		r = updateOf(c.Request, created.Object, nil)
 		if d, ok := t.Decide(r); ok && d.Response.Allowed { // a denial breaks WH-IDEM-2
 			if diff := t.DiffObjects(r.Object, d.Object); diff != "" {
-				t.Errorf("%s, then UPDATE of the result without a change: %s", c, diff)
+				t.Differs("%s, then UPDATE of the result without a change: %s", c, diff)
 			}
 		}
 	})
