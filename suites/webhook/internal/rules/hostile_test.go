@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/rule"
@@ -210,6 +212,29 @@ func TestVaryingAnswers(t *testing.T) {
 		o := checkOne(t, s, id, rule.DefaultBudget)
 		if o.Verdict != want || want == framework.Inconclusive && !strings.Contains(o.Reason, "see WH-IDEM-4") {
 			t.Errorf("%s: got %s (%s), want %s", id, o.Verdict, o.Reason, want)
+		}
+	}
+}
+
+// TestSlowWebhooks: a webhook with client-go's default limit of calls, and one with a lock, pass the rules that call it often.
+func TestSlowWebhooks(t *testing.T) {
+	limiter := flowcontrol.NewTokenBucketRateLimiter(5, 10)
+	var lock sync.Mutex
+	for name, wait := range map[string]func(){
+		"limit": limiter.Accept,
+		"lock": func() {
+			lock.Lock()
+			defer lock.Unlock()
+			time.Sleep(60 * time.Millisecond) //nolint:forbidigo // another system is slow
+		},
+	} {
+		for _, id := range []string{"WH-PERF-2", "WH-IDEM-4"} {
+			t.Run(name+" "+id, func(t *testing.T) {
+				s := soundSubject(fault{mutate: func(*sound, incoming, *outgoing) { wait() }})
+				if o := checkOne(t, s, id, rule.DefaultBudget); o.Verdict != framework.Pass {
+					t.Errorf("got %s (%s), want pass", o.Verdict, o.Reason)
+				}
+			})
 		}
 	}
 }
