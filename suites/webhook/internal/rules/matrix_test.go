@@ -189,6 +189,11 @@ func shapeFaults() map[string]fault {
 		}},
 		"WH-UPDATE-2": {late: true},
 		"WH-UPDATE-3": {old: true},
+		"WH-UPDATE-3 with a status": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.subresource == "status" && badImage(in.object, "bad") {
+				out.deny(403, "an image is bad: use another one")
+			}
+		}},
 		"WH-UPDATE-4": {mutate: func(_ *sound, in incoming, out *outgoing) {
 			if in.operation == "UPDATE" && in.kind == "Pod" && in.subresource == "" {
 				setPullPolicy(unstructured.Unstructured{Object: in.object}, out)
