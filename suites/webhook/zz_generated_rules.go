@@ -18,14 +18,14 @@
 //   - WH-FIELD-5 owned-templates-are-kept (MUST): The pod template of an object that belongs to a controller stays as its owner wrote it.
 //   - WH-FIELD-6 mirror-pods-are-not-mutated (SHOULD): The spec of a mirror pod is not changed.
 //   - WH-FIELD-7 values-of-users-stay (SHOULD): A field that the webhook sets if it is absent keeps another value that a user gave it. This is about the spec, and about labels and annotations without a prefix in their key, which belong to users.
-//   - WH-SHAPE-1 delete-gets-a-verdict (MUST): A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name.
+//   - WH-SHAPE-1 delete-gets-a-verdict (MUST): A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name. What users may delete, the garbage collector and the namespace controller may delete too.
 //   - WH-SHAPE-2 missing-names-do-not-matter (MUST): An object with generateName and without a name gets the same answer as with a name.
 //   - WH-SHAPE-3 subresources-get-a-verdict (MUST): Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.
 //   - WH-SHAPE-4 subresources-are-no-way-out (SHOULD): What is denied in a container is denied in an ephemeral container too, and what is denied in spec.replicas is denied for the subresource scale, if the rules name these subresources.
 //   - WH-SHAPE-5 every-container-is-checked (SHOULD): What is denied in one container is denied in each place of a container: the first, another one, and an init container.
 //   - WH-UPDATE-1 no-op-updates-are-allowed (MUST): An update that changes nothing is allowed, and does not change an object that the webhook has already changed.
 //   - WH-UPDATE-2 finalizers-can-be-removed (MUST): An object in deletion can lose its finalizers, whether it is valid or not, and the patch does not change its spec.
-//   - WH-UPDATE-3 old-objects-can-change (SHOULD): An object that was stored before the webhook existed can still be changed elsewhere, and can be repaired. The repair is a MUST.
+//   - WH-UPDATE-3 old-objects-can-change (SHOULD): An object that was stored before the webhook existed can still be changed elsewhere, also in its status, and can be repaired. The repair is a MUST.
 //   - WH-UPDATE-4 immutable-fields-are-kept (MUST): On an update, the patch does not change a field that cannot change: of Kubernetes' own kinds, or by a rule self == oldSelf of a CustomResourceDefinition.
 //   - WH-VERDICT-1 samples-get-their-verdict (MUST): Each sample of Allow is allowed. Each sample of Reject is denied, by one of the webhooks, with its Message, and allowed with its Fix.
 //   - WH-VERDICT-2 denials-explain-themselves (SHOULD): A denial has a message, and a code from 400 to 499 or none.

@@ -122,6 +122,16 @@ func fieldFaults() map[string]fault {
 	}
 }
 
+// deniesDeletionBy denies the deletions by a controller.
+func deniesDeletionBy(controller string) func(*sound, incoming, *outgoing) {
+	return func(_ *sound, in incoming, out *outgoing) {
+		user, _, _ := unstructured.NestedString(in.request, "userInfo", "username")
+		if in.operation == "DELETE" && strings.HasSuffix(user, ":"+controller) {
+			out.deny(403, "want a person")
+		}
+	}
+}
+
 // wantsContainers denies what has no containers for a subresource, as if it were a Pod.
 func wantsContainers(subresource string) func(*sound, incoming, *outgoing) {
 	return func(_ *sound, in incoming, out *outgoing) {
@@ -150,6 +160,8 @@ func shapeFaults() map[string]fault {
 				out.deny(400, "there is no content to decode")
 			}
 		}},
+		"WH-SHAPE-1 by the garbage collector":    {validate: deniesDeletionBy("generic-garbage-collector")},
+		"WH-SHAPE-1 by the namespace controller": {validate: deniesDeletionBy("namespace-controller")},
 		"WH-SHAPE-2": {mutate: func(_ *sound, in incoming, out *outgoing) {
 			if in.operation == "CREATE" && in.subresource == "" && (&unstructured.Unstructured{Object: in.object}).GetName() == "" {
 				out.deny(403, "the object has no name")

@@ -19,9 +19,9 @@ func shapeRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "WH-SHAPE-1", Name: "delete-gets-a-verdict", Level: framework.Must,
-			Title:  "A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name.",
-			Why:    "A webhook that decodes the object of each request fails for DELETE, and nothing can be deleted any more.",
-			Fix:    "Decode request.oldObject for DELETE.",
+			Title:  "A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name. What users may delete, the garbage collector and the namespace controller may delete too.",
+			Why:    "A webhook that decodes the object of each request fails for DELETE, and nothing can be deleted any more. If controllers may not delete, namespaces and owners stay in deletion.",
+			Fix:    "Decode request.oldObject for DELETE, and do not ask who deletes, or allow the service accounts of kube-system.",
 			Source: []string{"https://github.com/kubernetes-sigs/controller-runtime/issues/1278", "https://github.com/open-policy-agent/gatekeeper/issues/144"},
 			Check:  checkDelete,
 		},
@@ -72,12 +72,22 @@ func checkDelete(t *check.T) {
 		}
 		collection := r
 		collection.Name = ""
-		for _, request := range []reach.Request{r, collection} {
+		allowed := map[string]bool{} // by the name: users may delete it
+		for _, request := range []reach.Request{r, collection, by(r, "generic-garbage-collector"), by(r, "namespace-controller"), by(collection, "namespace-controller")} {
+			if !t.Called(request) {
+				continue
+			}
 			a := t.Send(t.Context(), t.Webhook, request)
 			t.Reached()
 			what := c.String() + ", then DELETE"
 			if request.Name == "" {
 				what += " of the collection"
+			}
+			byUser := request.User.Name == r.User.Name
+			if !byUser {
+				what += " by " + request.User.Name
+			} else if a.NoDecision() == "" {
+				allowed[request.Name] = a.Response.Allowed
 			}
 			switch d := (check.Decision{Answer: a}); {
 			case a.NoDecision() != "":
@@ -86,12 +96,20 @@ func checkDelete(t *check.T) {
 				t.Errorf("%s: the webhook failed: %s", what, a.Verdict())
 			case len(a.Response.Patch) > 0:
 				t.Errorf("%s: the answer has a patch; there is no object to change", what)
+			case !byUser && allowed[request.Name] && !a.Response.Allowed:
+				t.Errorf("%s: %s, but %s may delete it", what, a.Verdict(), r.User.Name)
 			}
 		}
 	})
 	if !t.HasReached() && !t.Failed() {
 		t.Unsupported("the webhook is not called for DELETE of a sample")
 	}
+}
+
+// by returns a request by a controller of kube-controller-manager.
+func by(r reach.Request, controller string) reach.Request {
+	r.User = framework.User{Name: "system:serviceaccount:kube-system:" + controller, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}}
+	return r
 }
 
 func checkMissingNames(t *check.T) {
