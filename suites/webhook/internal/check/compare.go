@@ -38,7 +38,7 @@ func Segments(pointer string) []string {
 	return segments
 }
 
-// Enforces reports whether the Subject says that the webhooks set a field whatever a user wrote.
+// Enforces reports whether the webhooks set a field whatever a user wrote. The path has keys, and the names of elements of lists.
 func (t *T) Enforces(path []string) bool {
 	return slices.ContainsFunc(t.Enforced, func(pointer string) bool {
 		of := Segments(pointer)

@@ -297,19 +297,10 @@ func (t *T) AllowedBefore(w *Webhook, c Case) bool {
 	return a.NoDecision() == "" && a.Response.Allowed
 }
 
-// Fixed returns the object of the sample of a case with its Fix, or nil if it has none. See AfterMutation for what a validating webhook gets
-// of it.
+// Fixed returns the object of the sample of a case with its Fix, before mutating webhooks, or nil if it has none.
 func (t *T) Fixed(c Case) (map[string]any, error) {
 	if len(c.Fix) == 0 {
 		return nil, nil
 	}
 	return t.patched(c.Sample.Object, c.Fix)
-}
-
-// IgnoresUID reports whether the answer to a case has another uid than the request, also if it is the only request.
-func (t *T) IgnoresUID(c Case) bool {
-	body := t.Review(c.Request)
-	request, _ := body["request"].(map[string]any)
-	a := t.PostReview(body)
-	return a.NoDecision() == "" && a.Response.UID != request["uid"]
 }

@@ -80,46 +80,35 @@ func subresourceDoors(t *check.T, c check.Case, fixed map[string]any) []door {
 			_ = unstructured.SetNestedField(u.Object, replicas, "spec", "replicas") // a Scale has a spec
 		}))}}
 	}
-	path, index, fields := fixedContainer(operations)
-	if len(path) != 2 || c.Request.Kind.Kind != "Pod" || c.Request.Kind.Group != "" || slices.ContainsFunc(fields, notEphemeral) {
+	of, ok := faultyContainer(c, fixed)
+	if !ok || !of.common || len(of.list) != 2 || c.Request.Kind.Kind != "Pod" || c.Request.Kind.Group != "" {
 		return nil
 	}
 	r, err := t.Kinds.New(fixed, review.OpUpdate, "ephemeralcontainers")
-	bad, has := ephemeral(c.Sample.Object, index)
-	good, hasGood := ephemeral(fixed, index)
-	if err != nil || !has || !hasGood {
+	if err != nil {
 		return nil
 	}
-	return []door{{sound: withObject(r, withEphemeral(r.Object, good)), defect: withObject(r, withEphemeral(r.Object, bad))}}
+	return []door{{sound: withObject(r, withEphemeral(r.Object, of.good)), defect: withObject(r, withEphemeral(r.Object, of.bad))}}
 }
 
 // containerDoors returns creations with the container at another place, with the same name: a webhook can judge containers by their names.
-func containerDoors(t *check.T, c check.Case, fixed map[string]any) []door {
-	var operations []check.Operation
-	_ = json.Unmarshal(c.Fix, &operations) // an error means no operations
-	path, index, fields := fixedContainer(operations)
-	good, okGood := containerAt(fixed, path, index)
-	bad, okBad := containerAt(c.Sample.Object, path, index)
-	if !okGood || !okBad || !check.IsBuiltIn(c.Request.Kind) {
+func containerDoors(t *check.T, c check.Case, fixed map[string]any) (all []door) {
+	of, ok := faultyContainer(c, fixed)
+	if !ok || !check.IsBuiltIn(c.Request.Kind) {
 		return nil
 	}
-	places := []string{behind}
-	if index > 0 {
-		places = []string{first}
-	}
-	if !slices.ContainsFunc(fields, notEphemeral) {
-		places = append(places, among)
-	}
-	var all []door
-	for _, place := range places {
+	for _, place := range []string{first, behind, among} {
+		if place == first && of.index == 0 || place == behind && of.index > 0 || place == among && !of.common {
+			continue
+		}
 		with := func(container map[string]any) reach.Request {
 			object := changed(fixed, func(u *unstructured.Unstructured) {
-				pod, _, _ := unstructured.NestedFieldNoCopy(u.Object, path[:len(path)-1]...)
-				move(pod.(map[string]any), index, maps.Clone(container), place) // it has containers
+				pod, _ := valueAt(u.Object, of.list[:len(of.list)-1]).(map[string]any) // it has containers
+				move(pod, of.index, maps.Clone(container), place)
 			})
 			return t.AfterMutation(withObject(c.Sample, object))
 		}
-		all = append(all, door{with(good), with(bad), place})
+		all = append(all, door{with(of.good), with(of.bad), place})
 	}
 	return all
 }
@@ -150,34 +139,46 @@ func move(pod map[string]any, index int, container map[string]any, place string)
 	}
 }
 
-// fixedContainer returns the path of the list of containers, and the index and the fields of the only container that a Fix changes. The
-// path is nil if it changes something else.
-func fixedContainer(operations []check.Operation) (path []string, index int, fields []string) {
+// container is the only container that the Fix of a case changes.
+type container struct {
+	list      []string // the path of its list
+	index     int
+	bad, good map[string]any // without and with the Fix
+	common    bool           // the Fix changes only fields that init containers and ephemeral containers have too
+}
+
+// faultyContainer returns the container that the Fix of a case changes. It returns false if the Fix changes anything else.
+func faultyContainer(c check.Case, fixed map[string]any) (of container, ok bool) {
+	var operations []check.Operation
+	_ = json.Unmarshal(c.Fix, &operations) // after an error there are none
+	of = container{index: -1, common: true}
 	for _, each := range operations {
 		parts := check.Segments(each.Path)
-		at := slices.Index(parts, "containers")
+		at := slices.Index(parts, "containers") + 1
 		if each.Op == "test" {
 			continue
 		}
-		if at < 0 || len(parts) < at+3 || parts[at+2] == "name" || path != nil && !slices.Equal(parts[:at+1], path) {
-			return nil, 0, nil
+		if at == 0 || len(parts) < at+2 || parts[at+1] == "name" {
+			return of, false
 		}
-		i, err := strconv.Atoi(parts[at+1])
-		if err != nil || path != nil && i != index {
-			return nil, 0, nil
+		i, err := strconv.Atoi(parts[at])
+		if err != nil || of.index >= 0 && (i != of.index || !slices.Equal(parts[:at], of.list)) {
+			return of, false
 		}
-		path, index, fields = parts[:at+1], i, append(fields, parts[at+2])
+		of.list, of.index, of.common = parts[:at], i, of.common && !notEphemeral(parts[at+1])
 	}
-	return path, index, fields
+	of.bad, of.good = containerAt(c.Sample.Object, of.list, of.index), containerAt(fixed, of.list, of.index)
+	return of, of.bad != nil && of.good != nil
 }
 
-// containerAt returns a container of an object.
-func containerAt(object map[string]any, path []string, index int) (container map[string]any, ok bool) {
-	containers, _, _ := unstructured.NestedSlice(object, path...)
-	if index < len(containers) {
-		container, ok = containers[index].(map[string]any)
+// containerAt returns a container of an object. Nil means that there is none.
+func containerAt(object map[string]any, list []string, index int) map[string]any {
+	containers, _ := valueAt(object, list).([]any)
+	if index < 0 || index >= len(containers) {
+		return nil
 	}
-	return container, ok
+	found, _ := containers[index].(map[string]any)
+	return found
 }
 
 // notEphemeral reports whether an ephemeral container cannot have a field of a container.
@@ -185,19 +186,13 @@ func notEphemeral(field string) bool {
 	return slices.Contains([]string{"ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "resizePolicy", "restartPolicy"}, field)
 }
 
-// ephemeral returns a container of a Pod as an ephemeral container.
-func ephemeral(pod map[string]any, index int) (map[string]any, bool) {
-	made, ok := containerAt(pod, []string{"spec", "containers"}, index)
-	maps.DeleteFunc(made, func(field string, _ any) bool { return notEphemeral(field) })
-	if ok {
-		made["name"] = "contract-debug"
-	}
-	return made, ok
-}
-
+// withEphemeral returns a Pod with a container as an ephemeral container in addition.
 func withEphemeral(pod, container map[string]any) map[string]any {
+	added := maps.Clone(container)
+	maps.DeleteFunc(added, func(field string, _ any) bool { return notEphemeral(field) })
+	added["name"] = "contract-debug"
 	return changed(pod, func(u *unstructured.Unstructured) {
 		all, _, _ := unstructured.NestedSlice(u.Object, "spec", "ephemeralContainers")
-		_ = unstructured.SetNestedSlice(u.Object, append(all, container), "spec", "ephemeralContainers") // it has a spec
+		_ = unstructured.SetNestedSlice(u.Object, append(all, added), "spec", "ephemeralContainers") // it has a spec
 	})
 }

@@ -163,7 +163,7 @@ func TestUserValues(t *testing.T) {
 	}{
 		"enforced":                {alwaysPulls, "/spec/containers/*/imagePullPolicy", framework.Pass},
 		"enforced below":          {alwaysPulls, "/spec/containers", framework.Pass},
-		"another one is enforced": {alwaysPulls, "/spec/containers/1", framework.Fail},
+		"another one is enforced": {alwaysPulls, "/spec/containers/other", framework.Fail},
 		"label of the webhook":    {set("/metadata/labels/sound.example.com~1tier", "gold"), "", framework.Pass},
 		"label of users":          {set("/metadata/labels/tier", "gold"), "", framework.Fail},
 		"a name":                  {set("/spec/priorityClassName", "low"), "", framework.Fail},

@@ -144,7 +144,7 @@ func checkOrder(t *check.T) {
 func containerLists(object map[string]any) [][]string {
 	var found [][]string
 	for _, path := range [][]string{{"spec", "containers"}, {"spec", "template", "spec", "containers"}, {"spec", "jobTemplate", "spec", "template", "spec", "containers"}} {
-		if list, ok, _ := unstructured.NestedSlice(object, path...); ok && len(list) > 0 {
+		if containerAt(object, path, 0) != nil {
 			found = append(found, path)
 		}
 	}
@@ -153,13 +153,8 @@ func containerLists(object map[string]any) [][]string {
 
 // addContainer adds a copy of the first container of the original, with another name.
 func addContainer(u *unstructured.Unstructured, path []string, original map[string]any) {
-	containers, _, _ := unstructured.NestedSlice(u.Object, path...)
-	from, _, _ := unstructured.NestedSlice(original, path...)
-	copied, ok := from[0].(map[string]any)
-	if !ok {
-		return
-	}
-	copied = maps.Clone(copied)
+	containers, _ := valueAt(u.Object, path).([]any)
+	copied := maps.Clone(containerAt(original, path, 0))
 	copied["name"] = "contract-added"
 	_ = unstructured.SetNestedSlice(u.Object, append(containers, copied), path...) // the list exists
 }

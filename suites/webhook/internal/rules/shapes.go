@@ -1,12 +1,13 @@
 package rules
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -187,8 +188,8 @@ func checkSubresources(t *check.T) {
 			case "status":
 				r.Object = changed(r.Object, changeStatus)
 			case "ephemeralcontainers":
-				if made, ok := ephemeral(r.Object, 0); ok {
-					r.Object = withEphemeral(r.Object, made)
+				if like := containerAt(r.Object, []string{"spec", "containers"}, 0); like != nil {
+					r.Object = withEphemeral(r.Object, like)
 				}
 			}
 			if ok, _ := t.Reaches(t.Context(), t.Webhook, r); !ok {
@@ -240,19 +241,11 @@ func isTakenForObject(t *check.T, c check.Case, r reach.Request) bool {
 	if r.Object == nil || r.Kind == c.Request.Kind {
 		return false
 	}
-	d, ok := t.Decide(withObject(r, merged(c.Request.Object, r.Object)))
-	return ok && d.Response.Allowed
-}
-
-// merged returns the fields of two objects. If both have a field, that of the second one counts.
-func merged(first, second map[string]any) map[string]any {
-	all := maps.Clone(first)
-	for key, value := range second {
-		inner, isMap := all[key].(map[string]any)
-		if over, ok := value.(map[string]any); ok && isMap {
-			value = merged(inner, over)
-		}
-		all[key] = value
+	both, err := jsonpatch.MergePatch(encoded(c.Request.Object), encoded(r.Object))
+	var object map[string]any
+	if err != nil || utiljson.Unmarshal(both, &object) != nil {
+		return false // both are JSON objects
 	}
-	return all
+	d, ok := t.Decide(withObject(r, object))
+	return ok && d.Response.Allowed
 }

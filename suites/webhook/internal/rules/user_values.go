@@ -1,10 +1,8 @@
 package rules
 
 import (
-	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,21 +23,20 @@ func userValueRules() []check.Rule {
 	}}
 }
 
-// setting is a value at a path of keys and indices.
-type setting struct {
-	path  []string
-	value any
-}
-
 func checkUserValues(t *check.T) {
 	mutating(t)
 	eachObject(t, func(c check.Case, d check.Decision) {
-		added, _ := settings(t, c.Request.Object, d.Object)
-		for _, each := range added {
-			if other, ok := another(each); ok && !t.Enforces(each.path) {
-				checkUserValue(t, c, setting{each.path, other})
-			}
+		before, err := t.Canonical(c.Request.Object)
+		after, errAfter := t.Canonical(d.Object)
+		if err != nil || errAfter != nil {
+			return // WH-PROTO-5
 		}
+		eachValue(after, nil, func(path []string, value any) {
+			other := another(path, value)
+			if other != nil && valueAt(before, path) == nil && !t.Enforces(path) {
+				checkUserValue(t, c, path, other)
+			}
+		})
 	})
 	if !t.HasReached() && !t.Failed() && !t.Over() {
 		t.Unsupported("the webhook sets no field in the spec of a sample, and no label or annotation without a prefix, for which another value is known")
@@ -47,101 +44,91 @@ func checkUserValues(t *check.T) {
 }
 
 // checkUserValue sends a case with a value that the webhook would set otherwise. A denial is a decision about it.
-func checkUserValue(t *check.T, c check.Case, user setting) {
-	r := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) { put(u.Object, user.path, user.value) }))
-	if !t.Called(r) {
+func checkUserValue(t *check.T, c check.Case, path []string, value any) {
+	possible := false
+	r := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) { possible = put(u.Object, path, value) }))
+	want, err := t.Canonical(r.Object)
+	if !possible || err != nil || !t.Called(r) {
 		return
 	}
 	d, ok := t.Decide(r)
-	if !ok {
+	got, err := t.Canonical(d.Object)
+	if !ok || err != nil {
 		return
 	}
 	t.Reached()
-	_, replaced := settings(t, r.Object, d.Object)
-	for _, each := range replaced {
-		if slices.Equal(each.path, user.path) {
-			t.Errorf("%s with %v at /%s: the webhook replaces it with %v%s", c, user.value, strings.Join(user.path, "/"), each.value, culprit(d))
-		}
+	if is := valueAt(got, path); is != valueAt(want, path) {
+		t.Errorf("%s with %v at /%s: the webhook replaces it with %v%s", c, value, strings.Join(path, "/"), is, culprit(d))
 	}
 }
 
-// settings returns the values that a second object has and the first one has not, and those that it has otherwise. The paths are those of
-// the first object.
-func settings(t *check.T, before, after map[string]any) (added, replaced []setting) {
-	was, err := t.Canonical(before)
-	is, errAfter := t.Canonical(after)
-	if err != nil || errAfter != nil {
-		return nil, nil // WH-PROTO-5
-	}
-	eachSetting(was, is, nil, func(s setting, isNew bool) {
-		if isNew {
-			added = append(added, s)
-		} else {
-			replaced = append(replaced, s)
-		}
-	})
-	return added, replaced
-}
-
-// eachSetting calls f for each value that differs. Elements of lists are compared by their names: new elements are not values of a user.
-func eachSetting(before, after any, path []string, f func(s setting, isNew bool)) {
-	switch after := after.(type) {
-	case map[string]any:
-		was, _ := before.(map[string]any)
-		for key, child := range after {
-			eachSetting(was[key], child, append(slices.Clone(path), key), f)
-		}
-	case []any:
-		was, _ := before.([]any)
-		for _, child := range after {
-			if i := slices.IndexFunc(was, func(each any) bool { return identity(each) == identity(child) }); i >= 0 {
-				eachSetting(was[i], child, append(slices.Clone(path), strconv.Itoa(i)), f)
-			}
-		}
-	default:
-		if !reflect.DeepEqual(before, after) {
-			f(setting{path, after}, before == nil)
-		}
-	}
-}
-
-// put sets a value in an object, with the maps above it.
-func put(in any, path []string, value any) {
+// eachValue calls f for each value that is no map and no list. The path has the keys, and the identities of the elements of lists.
+func eachValue(in any, path []string, f func(path []string, value any)) {
 	switch in := in.(type) {
 	case map[string]any:
-		if len(path) == 1 {
-			in[path[0]] = value
-			return
+		for key, child := range in {
+			eachValue(child, append(slices.Clone(path), key), f)
 		}
-		if in[path[0]] == nil {
-			in[path[0]] = map[string]any{}
-		}
-		put(in[path[0]], path[1:], value)
 	case []any:
-		if i, err := strconv.Atoi(path[0]); err == nil && i < len(in) && len(path) > 1 {
-			put(in[i], path[1:], value)
+		for _, child := range in {
+			eachValue(child, append(slices.Clone(path), identity(child)), f)
 		}
+	default:
+		f(path, in)
 	}
 }
 
-// another returns a value that a user could give a field instead. It returns false if none is known, or if the field does not belong to
-// users.
-func another(of setting) (value any, ok bool) {
-	key := of.path[len(of.path)-1]
-	isEntry := len(of.path) > 1 && slices.Contains([]string{"labels", "annotations"}, of.path[len(of.path)-2])
-	if of.path[0] != "spec" && !isEntry || slices.Contains(of.path, "metadata") && (!isEntry || strings.Contains(key, "/")) {
-		return nil, false
+// valueAt returns the value at a path of eachValue. Nil means that there is none.
+func valueAt(in any, path []string) any {
+	for _, key := range path {
+		switch of := in.(type) {
+		case map[string]any:
+			in = of[key]
+		case []any:
+			in = nil
+			if i := slices.IndexFunc(of, func(each any) bool { return identity(each) == key }); i >= 0 {
+				in = of[i]
+			}
+		default:
+			return nil
+		}
 	}
-	switch value := of.value.(type) {
+	return in
+}
+
+// put sets a value at a path of eachValue, with the maps above it. It returns false if a list has no such element.
+func put(in any, path []string, value any) bool {
+	for _, key := range path[:len(path)-1] {
+		if fields, ok := in.(map[string]any); ok && fields[key] == nil {
+			fields[key] = map[string]any{}
+		}
+		in = valueAt(in, []string{key})
+	}
+	fields, ok := in.(map[string]any)
+	if ok {
+		fields[path[len(path)-1]] = value
+	}
+	return ok
+}
+
+// another returns a value that a user could give a field instead. Nil means that none is known, or that the field does not belong to users.
+func another(path []string, value any) any {
+	key := path[len(path)-1]
+	isEntry := len(path) > 1 && slices.Contains([]string{"labels", "annotations"}, path[len(path)-2])
+	if path[0] != "spec" && !isEntry || slices.Contains(path, "metadata") && (!isEntry || strings.Contains(key, "/")) {
+		return nil
+	}
+	switch value := value.(type) {
 	case bool:
-		return !value, true
+		return !value
 	case int64:
-		return value + 1, true
+		return value + 1
 	case string:
-		other := anotherText(value)
-		return other, other != ""
+		if other := anotherText(value); other != "" {
+			return other
+		}
 	}
-	return nil, false
+	return nil
 }
 
 // anotherText returns another value for a text: of the same enumeration, a larger quantity or duration, or another name. Empty means that
