@@ -32,6 +32,7 @@ type contractOptions struct {
 	version                       string
 	only, with, waive             []string
 	strict, verbose               bool
+	budget                        time.Duration
 }
 
 func (a *app) contractCommand() *cobra.Command {
@@ -80,6 +81,7 @@ The exit codes are the same as for run.`,
 	set.StringSliceVar(&o.only, "only", nil, "check only these rules, by ID or name")
 	set.StringSliceVar(&o.with, "with", nil, "also check these rules, which are checked only on request")
 	set.StringArrayVar(&o.waive, "waive", nil, "RULE=REASON: the webhook may break this rule")
+	set.DurationVar(&o.budget, "budget", webhook.DefaultBudget, "with --url: how long the check of one rule may take for one webhook")
 	set.BoolVar(&o.strict, "strict", false, "a SHOULD that fails makes the command fail")
 	set.BoolVarP(&o.verbose, "verbose", "v", false, "print every outcome in full")
 	o.output.add(command, formatText, formatJSON, formatJUnit)
@@ -287,7 +289,7 @@ func sampleOf(arg string) webhook.Sample {
 
 // options returns the options that the flags describe.
 func (o contractOptions) options() []webhook.Option {
-	options := []webhook.Option{webhook.With(o.with...)}
+	options := []webhook.Option{webhook.With(o.with...), webhook.Budget(o.budget)}
 	if len(o.only) > 0 {
 		options = append(options, webhook.Only(o.only...))
 	}
@@ -306,7 +308,8 @@ func contractReport(strict bool, outcomes []webhook.Outcome) report.Report {
 		if each.Webhook != "" {
 			name = fmt.Sprintf("%s (%s)", each.Rule.ID, each.Webhook)
 		}
-		result.Outcomes = append(result.Outcomes, ruleOutcome(name, each.Rule, each.Verdict, each.Reason, each.Duration))
+		reason := strings.ReplaceAll(each.Reason, "webhook.Budget", "--budget")
+		result.Outcomes = append(result.Outcomes, ruleOutcome(name, each.Rule, each.Verdict, reason, each.Duration))
 	}
 	result.Summary = report.Count(result.Outcomes)
 	return result
