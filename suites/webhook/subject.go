@@ -36,6 +36,9 @@ const (
 //	Untouched       samples that the webhooks must allow and not change
 //	Volatile        JSON pointers of fields that differ in each answer, such as
 //	                "/metadata/annotations/example.com~1time"; a * is any key or index
+//	Enforced        JSON pointers of fields that the webhooks set whatever a user wrote, such as
+//	                "/spec/containers/*/imagePullPolicy", for rule WH-FIELD-7; what is below them is enforced
+//	                too; a * is any key or element, and elements of lists have names, not indices
 //	NameSensitive   why the webhooks judge names; empty means that they do not
 //	Egress          why the webhooks connect to addresses that are in objects; empty means that they do not
 //	Effects         returns what the webhooks have done to other systems, in a form that reflect.DeepEqual can

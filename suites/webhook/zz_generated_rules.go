@@ -4,7 +4,7 @@
 //
 //   - WH-PROTO-1 answers-repeat-the-uid (MUST): Every answer repeats the uid of the request: if the webhook allows, if it denies, and if it fails.
 //   - WH-PROTO-2 answers-have-the-version-of-the-review (MUST): The answer has the apiVersion and kind of the review, for each version in admissionReviewVersions, and the same decision in each version.
-//   - WH-PROTO-3 decisions-are-http-200 (MUST): A decision is HTTP 200 with one JSON AdmissionReview that has a response. Another status means that the webhook could not decide.
+//   - WH-PROTO-3 decisions-are-http-200 (MUST): A decision is HTTP 200 with one JSON AdmissionReview that has a response, of 3 MiB at most. Another status means that the webhook could not decide.
 //   - WH-PROTO-4 patch-and-patchtype-belong-together (MUST): A mutating webhook sets patch and patchType: JSONPatch, both or neither. A validating one sets neither.
 //   - WH-PROTO-5 patches-apply (MUST): The patch can be applied to the object, whatever optional parts are absent or have unusual names.
 //   - WH-IDEM-1 twice-is-once (MUST): A webhook that is called for its own result does not change it again.
@@ -17,13 +17,15 @@
 //   - WH-FIELD-3 server-metadata-is-untouched (MUST): The patch leaves alone managedFields, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, name and namespace, and existing ownerReferences and finalizers.
 //   - WH-FIELD-5 owned-templates-are-kept (MUST): The pod template of an object that belongs to a controller stays as its owner wrote it.
 //   - WH-FIELD-6 mirror-pods-are-not-mutated (SHOULD): The spec of a mirror pod is not changed.
-//   - WH-SHAPE-1 delete-gets-a-verdict (MUST): A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name.
+//   - WH-FIELD-7 values-of-users-stay (SHOULD): A field that the webhook sets if it is absent keeps another value that a user gave it. This is about the spec, and about labels and annotations without a prefix in their key, which belong to users.
+//   - WH-SHAPE-1 delete-gets-a-verdict (MUST): A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name. What users may delete, the garbage collector and the namespace controller may delete too.
 //   - WH-SHAPE-2 missing-names-do-not-matter (MUST): An object with generateName and without a name gets the same answer as with a name.
 //   - WH-SHAPE-3 subresources-get-a-verdict (MUST): Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.
 //   - WH-SHAPE-4 subresources-are-no-way-out (SHOULD): What is denied in a container is denied in an ephemeral container too, and what is denied in spec.replicas is denied for the subresource scale, if the rules name these subresources.
+//   - WH-SHAPE-5 every-container-is-checked (SHOULD): What is denied in one container is denied in each place of a container: the first, another one, and an init container.
 //   - WH-UPDATE-1 no-op-updates-are-allowed (MUST): An update that changes nothing is allowed, and does not change an object that the webhook has already changed.
 //   - WH-UPDATE-2 finalizers-can-be-removed (MUST): An object in deletion can lose its finalizers, whether it is valid or not, and the patch does not change its spec.
-//   - WH-UPDATE-3 old-objects-can-change (SHOULD): An object that was stored before the webhook existed can still be changed elsewhere, and can be repaired. The repair is a MUST.
+//   - WH-UPDATE-3 old-objects-can-change (SHOULD): An object that was stored before the webhook existed can still be changed elsewhere, also in its status, and can be repaired. The repair is a MUST.
 //   - WH-UPDATE-4 immutable-fields-are-kept (MUST): On an update, the patch does not change a field that cannot change: of Kubernetes' own kinds, or by a rule self == oldSelf of a CustomResourceDefinition.
 //   - WH-VERDICT-1 samples-get-their-verdict (MUST): Each sample of Allow is allowed. Each sample of Reject is denied, by one of the webhooks, with its Message, and allowed with its Fix.
 //   - WH-VERDICT-2 denials-explain-themselves (SHOULD): A denial has a message, and a code from 400 to 499 or none.
@@ -38,7 +40,7 @@
 //   - WH-DRY-2 dry-run-has-no-side-effects (MUST): A dry run has no side effects. With sideEffects: None, no request has.
 //   - WH-PERF-1 answers-in-time (SHOULD, only on request): Under load, 99 of 100 calls are answered within half of timeoutSeconds.
 //   - WH-PERF-2 parallel-calls-are-independent (MUST): Parallel calls do not influence each other: each gets the answer that it gets alone. Run go test -race for a Handler.
-//   - WH-PERF-3 the-work-ends-with-the-call (SHOULD): When the caller gives up, the work for its call ends within two seconds.
+//   - WH-PERF-3 the-work-ends-with-the-call (SHOULD): The work for a call ends within two seconds after its answer, or after the caller gives up, and the webhook does not keep each body.
 //   - WH-SEC-1 tls-is-current (MUST): The server accepts HTTP/1.1 over TLS 1.2 or newer, and refuses TLS 1.0, TLS 1.1 and 3DES.
 //   - WH-SEC-2 namespace-of-the-request-decides (SHOULD): The namespace of the request decides, not the namespace in the object.
 //   - WH-SEC-3 only-json-reviews-are-answered (SHOULD): A request without a body, one that is not application/json, and one to an unknown path is not allowed.

@@ -33,6 +33,7 @@ type contractOptions struct {
 	version                       string
 	only, with, waive             []string
 	strict, verbose               bool
+	budget                        time.Duration
 }
 
 func (a *app) contractCommand() *cobra.Command {
@@ -81,6 +82,7 @@ The exit codes are the same as for run.`,
 	set.StringSliceVar(&o.only, "only", nil, "check only these rules, by ID or name")
 	set.StringSliceVar(&o.with, "with", nil, "also check these rules, which are checked only on request")
 	set.StringArrayVar(&o.waive, "waive", nil, "RULE=REASON: the webhook may break this rule")
+	set.DurationVar(&o.budget, "budget", webhook.DefaultBudget, "with --url: how long the check of one rule may take for one webhook")
 	set.BoolVar(&o.strict, "strict", false, "a SHOULD that fails makes the command fail")
 	set.BoolVarP(&o.verbose, "verbose", "v", false, "print every outcome in full")
 	o.output.add(command, formatText, formatJSON, formatJUnit)
@@ -227,7 +229,7 @@ var inFlags = strings.NewReplacer(
 	"webhook: Subject ", "", "Allow and Reject", "--allow and --reject", "Configurations: ", "--configuration ", "set Kind", "give --kind",
 	"Replicas: ", "--replica ", "Allow: ", "--allow ", "Reject: ", "--reject ", " in Allow", " in --allow", " in Reject", " in --reject",
 	" of Allow", " of --allow", " of Reject", " of --reject", "webhook.Only: ", "--only: ", "webhook.With: ", "--with: ", "webhook.Waive: ", "--waive: ",
-	"webhook.Rules lists all rules", "docs/webhook-rules.md has all rules", "policy.Only: ", "--only: ", "policy.Waive: ", "--waive: ",
+	"webhook.Budget", "--budget", "webhook.Rules lists all rules", "docs/webhook-rules.md has all rules", "policy.Only: ", "--only: ", "policy.Waive: ", "--waive: ",
 	"policy.Rules lists all rules", "docs/policy-rules.md has all rules", "CA has", "--ca-file has", "want CA (", "want --ca-file (", "ServerName (", "--server-name (", "URL is ", "--url is ",
 )
 
@@ -304,7 +306,7 @@ func (o contractOptions) misspelt() error {
 
 // options returns the options that the flags describe.
 func (o contractOptions) options() []webhook.Option {
-	options := []webhook.Option{webhook.With(o.with...)}
+	options := []webhook.Option{webhook.With(o.with...), webhook.Budget(o.budget)}
 	if len(o.only) > 0 {
 		options = append(options, webhook.Only(o.only...))
 	}

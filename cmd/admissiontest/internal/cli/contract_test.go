@@ -85,6 +85,10 @@ func served(t *testing.T, handler http.Handler) []string {
 // TestContract: contract has the exit codes and reports of run.
 func TestContract(t *testing.T) {
 	sound, forgetful := served(t, guardWebhook(false)), served(t, guardWebhook(true))
+	slow := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // another system is slow
+		guardWebhook(false).ServeHTTP(w, r)
+	}))
 	for name, test := range map[string]struct {
 		args []string
 		code int
@@ -95,6 +99,7 @@ func TestContract(t *testing.T) {
 		"no allow":    {slices.Delete(slices.Clone(sound), 7, 9), exitInconclusive, "WH-PROTO-5 (guard.example.com)"},
 		"broken":      {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3"), exitFail, `got "forgotten", want `},
 		"waived":      {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3", "--waive", "WH-PROTO-1=a test"), exitPass, "1 skipped"},
+		"budget":      {append(slow, "--only", "WH-IDEM-4", "--budget", "100ms"), exitInconclusive, "more time with --budget"},
 		"junit":       {append(slices.Clip(sound), "--only", "WH-PROTO-1", "-o", "junit"), exitPass, "<testsuite"},
 		"nothing":     {append(slices.Clip(sound), "--only", "WH-IDEM-1"), exitNothing, "1 unsupported"},
 		"no samples":  {sound[:7], exitUsage, "fill --allow and --reject"},

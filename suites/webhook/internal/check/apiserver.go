@@ -78,7 +78,7 @@ func (t *T) ChangesIn(object, before, after map[string]any) Changes {
 	var found Changes
 	all := make([]map[string]any, 3)
 	for i, each := range []map[string]any{before, after, object} {
-		decoded, err := t.canonical(each)
+		decoded, err := t.Canonical(each)
 		if err != nil {
 			return found
 		}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,8 +10,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/review"
 )
 
-// canonical returns an object in the form in which objects are compared.
-func (t *T) canonical(fields map[string]any) (map[string]any, error) {
+// Canonical returns an object in the form in which objects are compared: decoded, without empty and volatile fields, and without
+// managedFields.
+func (t *T) Canonical(fields map[string]any) (map[string]any, error) {
 	if fields == nil {
 		return nil, nil
 	}
@@ -34,6 +36,14 @@ func Segments(pointer string) []string {
 		segments[i] = strings.ReplaceAll(strings.ReplaceAll(each, "~1", "/"), "~0", "~")
 	}
 	return segments
+}
+
+// Enforces reports whether the webhooks set a field whatever a user wrote. The path has keys, and the names of elements of lists.
+func (t *T) Enforces(path []string) bool {
+	return slices.ContainsFunc(t.Enforced, func(pointer string) bool {
+		of := Segments(pointer)
+		return len(of) <= len(path) && slices.EqualFunc(of, path[:len(of)], func(want, got string) bool { return want == "*" || want == got })
+	})
 }
 
 // remove removes the values that a path leads to. A * is any key or index.

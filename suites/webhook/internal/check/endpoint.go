@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// maxAnswer is how many bytes of an answer are read. An API server reads 10 MiB at most
-	// (k8s.io/apiserver, webhook client: its REST client has no other limit).
-	maxAnswer = 8 << 20
+	// maxAnswer is how many bytes an answer can have, beside twice the bytes of its review: a patch can have the whole object, in
+	// base64. An API server keeps each answer in memory until its request ends, and takes requests of 3 MiB at most.
+	maxAnswer = 3 << 20
 	// impatient is how long a call may take after another call did not return in time.
 	impatient = 100 * time.Millisecond
 )
@@ -191,14 +191,18 @@ func (e *endpoint) post(request *http.Request) reply {
 		return reply{err: err}
 	}
 	defer response.Body.Close() //nolint:errcheck // it is only read
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if len(body) > maxAnswer {
-		return reply{status: response.StatusCode, err: errTooLong}
+	most := longest(request)
+	body, err := io.ReadAll(io.LimitReader(response.Body, int64(most)+1))
+	if len(body) > most {
+		return reply{status: response.StatusCode, err: tooLong(most)}
 	}
 	return reply{status: response.StatusCode, body: body, err: err}
 }
 
-var errTooLong = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
+// longest returns how many bytes the answer to a request can have.
+func longest(request *http.Request) int { return maxAnswer + 2*int(max(0, request.ContentLength)) }
+
+func tooLong(most int) error { return fmt.Errorf("the answer has more than %d MiB", most>>20) }
 
 // serve calls the handler in a goroutine of its own, which is left behind if the handler does not return.
 func (e *endpoint) serve(request *http.Request) reply {
@@ -207,7 +211,7 @@ func (e *endpoint) serve(request *http.Request) reply {
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
-	w, done := &writer{ResponseRecorder: httptest.NewRecorder()}, make(chan error, 1)
+	w, done := &writer{ResponseRecorder: httptest.NewRecorder(), most: longest(request)}, make(chan error, 1)
 	go func() {
 		defer func() {
 			if thrown := recover(); thrown != nil {
@@ -228,13 +232,14 @@ func (e *endpoint) serve(request *http.Request) reply {
 // writer keeps what a handler writes.
 type writer struct {
 	*httptest.ResponseRecorder
+	most    int // bytes
 	tooLong bool
 }
 
 // Write implements http.ResponseWriter.
 func (w *writer) Write(data []byte) (int, error) {
-	if w.tooLong = w.tooLong || w.Body.Len()+len(data) > maxAnswer; w.tooLong {
-		return 0, errTooLong
+	if w.tooLong = w.tooLong || w.Body.Len()+len(data) > w.most; w.tooLong {
+		return 0, tooLong(w.most)
 	}
 	return w.ResponseRecorder.Write(data)
 }
@@ -244,7 +249,7 @@ func (w *writer) WriteString(text string) (int, error) { return w.Write([]byte(t
 
 func (w *writer) reply(err error) reply {
 	if w.tooLong && err == nil {
-		err = errTooLong
+		err = tooLong(w.most)
 	}
 	return reply{err: err, status: w.Code, body: w.Body.Bytes()}
 }

@@ -37,6 +37,9 @@ type Webhook struct {
 
 	admission  *reach.Admission // nil without a configuration
 	operations []string         // without a configuration: what the samples are about
+
+	comparing sync.Mutex
+	varies    *string // the case that gets different answers, or ""; nil is not known yet; guarded by comparing
 }
 
 // Case is a sample as a request.

@@ -37,6 +37,7 @@ type Subject struct {
 	Allow, Reject  []Sample
 	Untouched      []Sample
 	Volatile       []string
+	Enforced       []string
 	NameSensitive  string
 	Egress         string
 	Effects        func() any

@@ -39,6 +39,38 @@ func (t *T) Errorf(format string, args ...any) {
 	}
 }
 
+// Differs is Errorf for an answer that differs from the answer to another request. If the webhook gives different answers to the same
+// request, the difference shows nothing: then it records that the rule cannot be judged. Nothing else may call the webhook meanwhile.
+func (t *T) Differs(format string, args ...any) {
+	if c := t.varying(); c != "" {
+		t.Unobserved("%s: the webhook gives different answers to the same request, so answers cannot be compared: see WH-IDEM-4", c)
+		return
+	}
+	t.Errorf(format, args...)
+}
+
+// varying returns a case to which the webhook gives different answers. Empty means that there is none. The cases are sent once for all rules.
+func (t *T) varying() string {
+	const times = 20 // as WH-IDEM-4
+	t.comparing.Lock()
+	defer t.comparing.Unlock()
+	if t.varies != nil {
+		return *t.varies
+	}
+	found := ""
+	t.EachDecided(func(c Case, want Decision) {
+		for n := 0; n < times && found == ""; n++ {
+			if got, ok := t.Decide(c.Request); ok && t.Difference(want, got) != "" {
+				found = c.String()
+			}
+		}
+	})
+	if found != "" || !t.Over() {
+		t.varies = &found
+	}
+	return found
+}
+
 // callLimit is how long one call may take, unless the timeout of the webhook is longer. Rule WH-PERF-1 is about shorter
 // timeouts.
 const callLimit = 3 * time.Second
@@ -214,8 +246,8 @@ func (t *T) Difference(want, got Decision) string {
 // DiffObjects returns how two objects differ in their meaning: after decoding, without empty and volatile fields, and
 // without managedFields.
 func (t *T) DiffObjects(want, got map[string]any) string {
-	a, errA := t.canonical(want)
-	b, errB := t.canonical(got)
+	a, errA := t.Canonical(want)
+	b, errB := t.Canonical(got)
 	switch {
 	case errA != nil:
 		return ""
@@ -265,18 +297,10 @@ func (t *T) AllowedBefore(w *Webhook, c Case) bool {
 	return a.NoDecision() == "" && a.Response.Allowed
 }
 
-// Fixed returns the object of a case with its Fix, or nil if it has none.
+// Fixed returns the object of the sample of a case with its Fix, before mutating webhooks, or nil if it has none.
 func (t *T) Fixed(c Case) (map[string]any, error) {
 	if len(c.Fix) == 0 {
 		return nil, nil
 	}
-	return t.patched(c.Request.Object, c.Fix)
-}
-
-// IgnoresUID reports whether the answer to a case has another uid than the request, also if it is the only request.
-func (t *T) IgnoresUID(c Case) bool {
-	body := t.Review(c.Request)
-	request, _ := body["request"].(map[string]any)
-	a := t.PostReview(body)
-	return a.NoDecision() == "" && a.Response.UID != request["uid"]
+	return t.patched(c.Sample.Object, c.Fix)
 }

@@ -75,11 +75,11 @@ func checkServed(t *check.T, c check.Case) {
 	case !strings.Contains(text, "admission "+quoted+" denied the request"):
 		t.LogOnce(fmt.Sprintf("%s: the API server refuses it for another reason: %s", c, text))
 	case want.Response.Allowed:
-		t.Errorf("%s: the webhook allows it when it is called directly, but not when the API server calls it: %s", c, text)
+		t.Differs("%s: the webhook allows it when it is called directly, but not when the API server calls it: %s", c, text)
 	default:
 		t.Reached()
 		if message := want.Response.Status.Message; !strings.Contains(text, message) {
-			t.Errorf("%s: the message of the denial is another one on the API server\ngot %q, want %q in it", c, text, message)
+			t.Differs("%s: the message of the denial is another one on the API server\ngot %q, want %q in it", c, text, message)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func checkAccepted(t *check.T, d dryRun) {
 			t.LogOnce(fmt.Sprintf("%s: the webhook denies the sample, but not the object that the API server makes of it, with its defaults", d.sample))
 			return
 		}
-		t.Errorf("%s: the API server allows it, but the webhook denies it when it is called directly: %s", d.sample, d.want.Verdict())
+		t.Differs("%s: the API server allows it, but the webhook denies it when it is called directly: %s", d.sample, d.want.Verdict())
 		return
 	}
 	var changes check.Changes
@@ -100,7 +100,7 @@ func checkAccepted(t *check.T, d dryRun) {
 	}
 	switch {
 	case changes.Made > 0 && changes.Shown == 0:
-		t.Errorf("%s: the object of the API server shows none of the changes that the webhook makes when it is called directly: %s", d.sample, t.DiffObjects(d.request.Object, d.want.Object))
+		t.Differs("%s: the object of the API server shows none of the changes that the webhook makes when it is called directly: %s", d.sample, t.DiffObjects(d.request.Object, d.want.Object))
 	case changes.Made > 0 && changes.Shown == changes.Made:
 		t.Reached()
 	default:

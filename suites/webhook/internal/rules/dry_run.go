@@ -46,9 +46,9 @@ func checkDryRun(t *check.T) {
 		}
 		t.Reached()
 		if text := t.Difference(want, got); text != "" {
-			t.Errorf("%s as a dry run: %s", c, text)
+			t.Differs("%s as a dry run: %s", c, text)
 		} else if diff := cmp.Diff(want.Response.Warnings, got.Response.Warnings); diff != "" {
-			t.Errorf("%s as a dry run: the warnings differ (- want, + got):\n%s", c, diff)
+			t.Differs("%s as a dry run: the warnings differ (- want, + got):\n%s", c, diff)
 		}
 	})
 }

@@ -117,22 +117,23 @@ func foreign(u *unstructured.Unstructured) {
 	annotate(u, "contract.example.com/foreign", "kept")
 	u.SetFinalizers(append(u.GetFinalizers(), "contract.example.com/foreign"))
 	for _, path := range containerLists(u.Object) {
-		pod := path[:len(path)-1]
+		pod, _ := valueAt(u.Object, path[:len(path)-1]).(map[string]any) // it has containers
 		addContainer(u, path, u.Object)
-		containers, _, _ := unstructured.NestedSlice(u.Object, path...)
-		if first, ok := containers[0].(map[string]any); ok {
-			env, _ := first["env"].([]any)
-			first["env"] = append(slices.Clip(env), map[string]any{"name": "CONTRACT_FOREIGN", "value": "kept"})
-		}
-		_ = unstructured.SetNestedSlice(u.Object, containers, path...) // it exists
+		addEnv(containerAt(u.Object, path, 0), "CONTRACT_FOREIGN", "kept")
 		for name, value := range map[string]any{
 			"volumes":     map[string]any{"name": "contract-foreign", "emptyDir": map[string]any{"medium": "Memory"}},
 			"tolerations": map[string]any{"key": "contract.example.com/foreign", "operator": "Exists"},
 		} {
-			list, _, _ := unstructured.NestedSlice(u.Object, append(slices.Clip(pod), name)...)
-			_ = unstructured.SetNestedSlice(u.Object, append(list, value), append(slices.Clip(pod), name)...) // its parent exists
+			list, _ := pod[name].([]any)
+			pod[name] = append(list, value)
 		}
 	}
+}
+
+// addEnv adds an environment variable to a container.
+func addEnv(container map[string]any, name, value string) {
+	env, _ := container["env"].([]any)
+	container["env"] = append(slices.Clip(env), map[string]any{"name": name, "value": value})
 }
 
 func checkForeignEntries(t *check.T) {

@@ -2,21 +2,27 @@ package rules_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/rules"
 )
@@ -25,6 +31,7 @@ import (
 // rules about what it refuses, and all rules return soon if it hangs.
 func TestHostileHandlers(t *testing.T) {
 	megabyte := make([]byte, 1<<20)
+	large := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"allowed":true,"warnings":[%q]}}`, strings.Repeat("a", 4<<20))
 	for name, test := range map[string]struct {
 		serve func(http.ResponseWriter, *http.Request)
 		want  string
@@ -32,7 +39,8 @@ func TestHostileHandlers(t *testing.T) {
 		"panics":      {func(http.ResponseWriter, *http.Request) { panic("out of coffee") }, "the handler panicked: out of coffee"},
 		"hangs":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "not answered within 3s"},
 		"never reads": {func(http.ResponseWriter, *http.Request) {}, `body "" is not JSON`},
-		"10 MiB":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 10<<20)) }, "more than 8 MiB"},
+		"10 MiB":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 10<<20)) }, "more than 3 MiB"},
+		"4 MiB":       {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) }, "more than 3 MiB"},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			for written := 0; written < 1<<26; written += len(megabyte) {
 				if _, err := w.Write(megabyte); err != nil {
@@ -40,7 +48,7 @@ func TestHostileHandlers(t *testing.T) {
 				}
 			}
 			t.Error("an answer of 64 MiB is kept")
-		}, "more than 8 MiB"},
+		}, "more than 3 MiB"},
 		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "HTTP status 302"},
 		"two documents": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"response":{"allowed":true}}{}`))
@@ -122,6 +130,112 @@ func TestBadSubjects(t *testing.T) {
 				t.Errorf("misuse is %q, want %q in it", got, test.want)
 			}
 		})
+	}
+}
+
+// TestBareAnswer: an API server takes an answer to a v1beta1 review without apiVersion, but not one to a v1 review.
+func TestBareAnswer(t *testing.T) {
+	for version, want := range map[string]framework.Verdict{"v1": framework.Fail, "v1beta1": framework.Pass} {
+		s := soundSubject(fault{mutate: func(_ *sound, in incoming, out *outgoing) {
+			if in.review["apiVersion"] == "admission.k8s.io/"+version {
+				out.apiVersion = ""
+			}
+		}})
+		if o := checkOne(t, s, "WH-PROTO-2", rule.DefaultBudget); o.Verdict != want {
+			t.Errorf("%s: got %s (%s), want %s", version, o.Verdict, o.Reason, want)
+		}
+	}
+}
+
+// TestUserValues: what is enforced on purpose, what has a prefix, and what is denied does not break WH-FIELD-7. Other values do.
+func TestUserValues(t *testing.T) {
+	set := func(path, value string) func(*sound, incoming, *outgoing) {
+		return func(_ *sound, in incoming, out *outgoing) {
+			if in.kind == "Pod" && in.operation == "CREATE" && in.subresource == "" {
+				out.operation("add", path, value)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		mutate   func(*sound, incoming, *outgoing)
+		enforced string
+		want     framework.Verdict
+	}{
+		"enforced":                {alwaysPulls, "/spec/containers/*/imagePullPolicy", framework.Pass},
+		"enforced below":          {alwaysPulls, "/spec/containers", framework.Pass},
+		"another one is enforced": {alwaysPulls, "/spec/containers/other", framework.Fail},
+		"label of the webhook":    {set("/metadata/labels/sound.example.com~1tier", "gold"), "", framework.Pass},
+		"label of users":          {set("/metadata/labels/tier", "gold"), "", framework.Fail},
+		"a name":                  {set("/spec/priorityClassName", "low"), "", framework.Fail},
+		"an unknown word":         {set("/spec/dnsPolicy", "ClusterFirstWithHostNet"), "", framework.Pass},
+		"denied": {func(_ *sound, in incoming, out *outgoing) {
+			spec, _ := in.object["spec"].(map[string]any)
+			if name := spec["priorityClassName"]; name != nil && name != "low" {
+				out.deny(403, "want priorityClassName low")
+			} else {
+				set("/spec/priorityClassName", "low")(nil, in, out)
+			}
+		}, "", framework.Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := soundSubject(fault{mutate: test.mutate})
+			if test.enforced != "" {
+				s.Enforced = []string{test.enforced}
+			}
+			if o := checkOne(t, s, "WH-FIELD-7", rule.DefaultBudget); o.Verdict != test.want {
+				t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
+			}
+		})
+	}
+}
+
+// TestSidecarFirst: a Fix is for the sample, not for what a mutating webhook made of it.
+func TestSidecarFirst(t *testing.T) {
+	sidecar := map[string]any{"name": "sidecar", "image": "sidecar", "imagePullPolicy": "IfNotPresent"}
+	s := soundSubject(fault{mutate: func(_ *sound, in incoming, out *outgoing) {
+		containers, _, _ := unstructured.NestedSlice(in.object, "spec", "containers")
+		if in.operation == "CREATE" && len(containers) > 0 && containers[0].(map[string]any)["name"] != "sidecar" {
+			out.operation("add", "/spec/containers/0", sidecar)
+		}
+	}})
+	for _, each := range checkAll(t, s) {
+		if each.webhook == "validate.sound.example.com" && each.Verdict != framework.Pass && each.Verdict != framework.Unsupported {
+			t.Errorf("%s: got %s (%s), want pass", each.Rule, each.Verdict, each.Reason)
+		}
+	}
+}
+
+// TestVaryingAnswers: if the webhook answers differently each time, the rules that compare answers are inconclusive because of that.
+func TestVaryingAnswers(t *testing.T) {
+	s := soundSubject(faults()["WH-IDEM-4 always"])
+	for id, want := range map[string]framework.Verdict{"WH-IDEM-4": framework.Fail, "WH-IDEM-1": framework.Inconclusive, "WH-DRY-1": framework.Inconclusive, "WH-PERF-2": framework.Inconclusive} {
+		o := checkOne(t, s, id, rule.DefaultBudget)
+		if o.Verdict != want || want == framework.Inconclusive && !strings.Contains(o.Reason, "see WH-IDEM-4") {
+			t.Errorf("%s: got %s (%s), want %s", id, o.Verdict, o.Reason, want)
+		}
+	}
+}
+
+// TestSlowWebhooks: a webhook with client-go's default limit of calls, and one with a lock, pass the rules that call it often.
+func TestSlowWebhooks(t *testing.T) {
+	limiter := flowcontrol.NewTokenBucketRateLimiter(5, 10)
+	var lock sync.Mutex
+	for name, wait := range map[string]func(){
+		"limit": limiter.Accept,
+		"lock": func() {
+			lock.Lock()
+			defer lock.Unlock()
+			time.Sleep(60 * time.Millisecond) //nolint:forbidigo // another system is slow
+		},
+	} {
+		for _, id := range []string{"WH-PERF-2", "WH-IDEM-4"} {
+			t.Run(name+" "+id, func(t *testing.T) {
+				s := soundSubject(fault{mutate: func(*sound, incoming, *outgoing) { wait() }})
+				if o := checkOne(t, s, id, rule.DefaultBudget); o.Verdict != framework.Pass {
+					t.Errorf("got %s (%s), want pass", o.Verdict, o.Reason)
+				}
+			})
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func checkTwice(t *check.T) {
 		}
 		t.Reached()
 		if diff := t.DiffObjects(first.Object, second.Object); diff != "" {
-			t.Errorf("%s: called again for its own result, the webhook changes it again: %s", c, diff)
+			t.Differs("%s: called again for its own result, the webhook changes it again: %s", c, diff)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func checkOwnOutput(t *check.T) {
 					t.Reached()
 				}
 				if !a.Response.Allowed && t.AllowedBefore(w, c) {
-					t.Errorf("%s: the webhook allows it, but %s of its result is %s by %s", c, request.Operation, a.Verdict(), nameOf(w))
+					t.Differs("%s: the webhook allows it, but %s of its result is %s by %s", c, request.Operation, a.Verdict(), nameOf(w))
 				}
 			}
 		}
@@ -131,7 +131,7 @@ func checkOrder(t *check.T) {
 			}
 			t.Reached()
 			if diff := t.DiffObjects(sortedByName(before.Object), sortedByName(after.Object)); diff != "" {
-				t.Errorf("%s: a container that another webhook adds after this one is treated differently from one that it adds before: %s", c, diff)
+				t.Differs("%s: a container that another webhook adds after this one is treated differently from one that it adds before: %s", c, diff)
 			}
 		}
 	})
@@ -144,7 +144,7 @@ func checkOrder(t *check.T) {
 func containerLists(object map[string]any) [][]string {
 	var found [][]string
 	for _, path := range [][]string{{"spec", "containers"}, {"spec", "template", "spec", "containers"}, {"spec", "jobTemplate", "spec", "template", "spec", "containers"}} {
-		if list, ok, _ := unstructured.NestedSlice(object, path...); ok && len(list) > 0 {
+		if containerAt(object, path, 0) != nil {
 			found = append(found, path)
 		}
 	}
@@ -153,13 +153,8 @@ func containerLists(object map[string]any) [][]string {
 
 // addContainer adds a copy of the first container of the original, with another name.
 func addContainer(u *unstructured.Unstructured, path []string, original map[string]any) {
-	containers, _, _ := unstructured.NestedSlice(u.Object, path...)
-	from, _, _ := unstructured.NestedSlice(original, path...)
-	copied, ok := from[0].(map[string]any)
-	if !ok {
-		return
-	}
-	copied = maps.Clone(copied)
+	containers, _ := valueAt(u.Object, path).([]any)
+	copied := maps.Clone(containerAt(original, path, 0))
 	copied["name"] = "contract-added"
 	_ = unstructured.SetNestedSlice(u.Object, append(containers, copied), path...) // the list exists
 }
@@ -191,9 +186,13 @@ func nameIn(value any) string {
 
 func checkSameAnswer(t *check.T) {
 	const times = 20
+	enough := t.HalfBudget()
 	t.EachDecided(func(c check.Case, want check.Decision) {
 		t.Reached()
 		for n := range times {
+			if n > 0 && enough() {
+				break
+			}
 			got, ok := t.Decide(c.Request)
 			if text := t.Difference(want, got); ok && text != "" {
 				t.Errorf("%s: answer %d to the same request differs from the first: %s", c, n+2, text)

@@ -35,7 +35,8 @@ func protocolFaults() map[string]fault {
 				out.response["uid"] = "another"
 			}
 		}},
-		"WH-PROTO-2": {validate: func(_ *sound, _ incoming, out *outgoing) { out.apiVersion = "admission.k8s.io/v1beta1" }},
+		"WH-PROTO-2":              {validate: func(_ *sound, _ incoming, out *outgoing) { out.apiVersion = "admission.k8s.io/v1beta1" }},
+		"WH-PROTO-2 with v1beta1": {mutate: func(_ *sound, _ incoming, out *outgoing) { out.apiVersion = "admission.k8s.io/v1" }},
 		"WH-PROTO-3": {validate: func(_ *sound, _ incoming, out *outgoing) {
 			if out.denied() {
 				out.status = http.StatusForbidden
@@ -58,6 +59,14 @@ func protocolFaults() map[string]fault {
 		"WH-IDEM-4": {mutate: func(s *sound, in incoming, out *outgoing) {
 			if strings.HasPrefix(string(in.raw), `{"request"`) {
 				s.addLabel(unstructured.Unstructured{Object: in.object}, out, "sound.example.com/first", "request")
+			}
+		}},
+		"WH-IDEM-4 always": {mutate: func(s *sound, in incoming, out *outgoing) {
+			if in.object != nil && in.subresource == "" {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.turn = (s.turn + 1) % 3
+				s.addLabel(unstructured.Unstructured{Object: in.object}, out, "sound.example.com/turn", fmt.Sprint(s.turn))
 			}
 		}},
 	}
@@ -109,6 +118,37 @@ func fieldFaults() map[string]fault {
 			}
 		}},
 		"WH-FIELD-6": {mirrors: true},
+		"WH-FIELD-7": {mutate: alwaysPulls},
+	}
+}
+
+// deniesDeletionBy denies the deletions by a controller.
+func deniesDeletionBy(controller string) func(*sound, incoming, *outgoing) {
+	return func(_ *sound, in incoming, out *outgoing) {
+		user, _, _ := unstructured.NestedString(in.request, "userInfo", "username")
+		if in.operation == "DELETE" && strings.HasSuffix(user, ":"+controller) {
+			out.deny(403, "want a person")
+		}
+	}
+}
+
+// wantsContainers denies what has no containers for a subresource, as if it were a Pod.
+func wantsContainers(subresource string) func(*sound, incoming, *outgoing) {
+	return func(_ *sound, in incoming, out *outgoing) {
+		if containers, _, _ := unstructured.NestedSlice(in.object, "spec", "containers"); in.subresource == subresource && len(containers) == 0 {
+			out.deny(403, "want a container")
+		}
+	}
+}
+
+// alwaysPulls replaces the imagePullPolicy of new pods.
+func alwaysPulls(_ *sound, in incoming, out *outgoing) {
+	u := unstructured.Unstructured{Object: in.object}
+	containers, _, _ := unstructured.NestedSlice(in.object, "spec", "containers")
+	for i := range containers {
+		if in.kind == "Pod" && in.subresource == "" && in.operation == "CREATE" && u.GetAnnotations()["kubernetes.io/config.mirror"] == "" {
+			out.operation("add", fmt.Sprintf("/spec/containers/%d/imagePullPolicy", i), "IfNotPresent")
+		}
 	}
 }
 
@@ -120,6 +160,8 @@ func shapeFaults() map[string]fault {
 				out.deny(400, "there is no content to decode")
 			}
 		}},
+		"WH-SHAPE-1 by the garbage collector":    {validate: deniesDeletionBy("generic-garbage-collector")},
+		"WH-SHAPE-1 by the namespace controller": {validate: deniesDeletionBy("namespace-controller")},
 		"WH-SHAPE-2": {mutate: func(_ *sound, in incoming, out *outgoing) {
 			if in.operation == "CREATE" && in.subresource == "" && (&unstructured.Unstructured{Object: in.object}).GetName() == "" {
 				out.deny(403, "the object has no name")
@@ -130,7 +172,21 @@ func shapeFaults() map[string]fault {
 				out.deny(400, "unable to decode PodExecOptions into *v1.Pod")
 			}
 		}},
-		"WH-SHAPE-4": {closed: true},
+		"WH-SHAPE-3 with an Eviction":    {validate: wantsContainers("eviction")},
+		"WH-SHAPE-3 with PodExecOptions": {validate: wantsContainers("exec")},
+		"WH-SHAPE-3 with a Scale": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.subresource == "scale" && (&unstructured.Unstructured{Object: in.object}).GetLabels()["app"] == "" {
+				out.deny(403, "want the label app")
+			}
+		}},
+		"WH-SHAPE-3 with an ephemeral container": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			if in.subresource == "ephemeralcontainers" {
+				out.operation("remove", "/spec/ephemeralContainers", nil)
+			}
+		}},
+		"WH-SHAPE-4":                        {closed: true},
+		"WH-SHAPE-5":                        {ignored: "behind"},
+		"WH-SHAPE-5 with an init container": {ignored: "initContainers"},
 		"WH-SHAPE-4 with scale": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if in.subresource == "scale" {
 				delete(out.response, "status")
@@ -145,6 +201,11 @@ func shapeFaults() map[string]fault {
 		}},
 		"WH-UPDATE-2": {late: true},
 		"WH-UPDATE-3": {old: true},
+		"WH-UPDATE-3 with a status": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.subresource == "status" && badImage(in.object, "bad") {
+				out.deny(403, "an image is bad: use another one")
+			}
+		}},
 		"WH-UPDATE-4": {mutate: func(_ *sound, in incoming, out *outgoing) {
 			if in.operation == "UPDATE" && in.kind == "Pod" && in.subresource == "" {
 				setPullPolicy(unstructured.Unstructured{Object: in.object}, out)
@@ -233,6 +294,18 @@ func callerFaults() map[string]fault {
 			out.response["uid"] = s.last
 		}},
 		"WH-PERF-3": {patient: true},
+		"WH-PERF-3 with a goroutine": {validate: func(_ *sound, in incoming, _ *outgoing) {
+			select {
+			case <-in.end:
+			default:
+				go func() { <-time.After(time.Minute) }()
+			}
+		}},
+		"WH-PERF-3 with the body": {alone: true, validate: func(s *sound, in incoming, _ *outgoing) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.kept = append(s.kept, in.raw)
+		}},
 		"WH-SEC-2": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if namespace := (&unstructured.Unstructured{Object: in.object}).GetNamespace(); in.object != nil && namespace != "" && namespace != "default" {
 				out.deny(403, "namespace "+namespace+" is closed")
@@ -362,7 +435,9 @@ func TestKillMatrix(t *testing.T) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		t.Run(key, func(t *testing.T) {
-			t.Parallel()
+			if !all[key].alone {
+				t.Parallel()
+			}
 			id, _, _ := strings.Cut(key, " ")
 			var failed []string
 			for _, each := range checkAll(t, soundSubject(all[key]), id) {

@@ -79,7 +79,7 @@ func checkMalformed(t *check.T) {
 	}
 	alive := func(after string) {
 		if d, ok := t.Decide(good.Request); !ok || !sameAllowed(want, d) {
-			t.Errorf("%s after %s: got %s, want %s", good, after, d.Verdict(), want.Verdict())
+			t.Differs("%s after %s: got %s, want %s", good, after, d.Verdict(), want.Verdict())
 		}
 	}
 	bodies := malformed()
@@ -101,7 +101,7 @@ func checkMalformed(t *check.T) {
 		delete(request, field)
 		a := t.PostReview(body)
 		if a.NoDecision() != "" || a.Response.Allowed != want.Response.Allowed {
-			t.Errorf("%s without request.%s: got %s, want %s", good, field, a.Verdict(), want.Verdict())
+			t.Differs("%s without request.%s: got %s, want %s", good, field, a.Verdict(), want.Verdict())
 		}
 	}
 }
@@ -308,12 +308,12 @@ func checkNewer(t *check.T) {
 			fields["contractFuture"] = map[string]any{"a": int64(1)}
 		}
 		if a := t.PostReview(body); a.NoDecision() != "" || a.Response.Allowed != want.Response.Allowed {
-			t.Errorf("%s with unknown fields in the review: got %s, want %s", c, a.Verdict(), want.Verdict())
+			t.Differs("%s with unknown fields in the review: got %s, want %s", c, a.Verdict(), want.Verdict())
 		}
 		if isCreate(c) {
 			object := changed(c.Request.Object, func(u *unstructured.Unstructured) { u.Object["contractFuture"] = map[string]any{"a": int64(1)} })
 			if a := t.Send(t.Context(), t.Webhook, withObject(c.Request, object)); a.NoDecision() != "" || a.Response.Allowed != want.Response.Allowed {
-				t.Errorf("%s with an unknown field in the object: got %s, want %s", c, a.Verdict(), want.Verdict())
+				t.Differs("%s with an unknown field in the object: got %s, want %s", c, a.Verdict(), want.Verdict())
 			}
 		}
 		future := c.Request

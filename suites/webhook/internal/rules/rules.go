@@ -15,7 +15,7 @@ import (
 
 // All returns every rule in the order of their checks.
 func All() []check.Rule {
-	return slices.Concat(protocolRules(), idempotenceRules(), fieldRules(), serverFieldRules(), ownerRules(), shapeRules(), doorRules(), updateRules(),
+	return slices.Concat(protocolRules(), idempotenceRules(), fieldRules(), serverFieldRules(), ownerRules(), userValueRules(), shapeRules(), doorRules(), updateRules(),
 		verdictRules(), robustRules(), annotationRules(), dryRunRules(), concurrencyRules(), securityRules(), processRules(), versionRules(), serverRules())
 }
 

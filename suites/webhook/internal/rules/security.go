@@ -105,7 +105,7 @@ func checkNamespace(t *check.T) {
 		}
 		t.Reached()
 		if text := t.Difference(nameless(want), nameless(got)); text != "" {
-			t.Errorf("%s with metadata.namespace contract-other in the object: %s", c, text)
+			t.Differs("%s with metadata.namespace contract-other in the object: %s", c, text)
 		}
 	})
 	if !t.HasReached() {
@@ -188,13 +188,9 @@ func plant(u *unstructured.Unstructured, address string) {
 		_ = unstructured.SetNestedStringMap(u.Object, withEntry(data, "contract", canary+"-secret"), "stringData") // its parent is a map
 	}
 	for _, path := range containerLists(u.Object) {
-		containers, _, _ := unstructured.NestedSlice(u.Object, path...)
-		for _, each := range containers {
-			if container, ok := each.(map[string]any); ok {
-				env, _ := container["env"].([]any)
-				container["env"] = append(env, map[string]any{"name": "CONTRACT_SECRET", "value": canary + "-env"})
-			}
+		containers, _ := valueAt(u.Object, path).([]any)
+		for i := range containers {
+			addEnv(containerAt(u.Object, path, i), "CONTRACT_SECRET", canary+"-env")
 		}
-		_ = unstructured.SetNestedSlice(u.Object, containers, path...) // it exists
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"regexp"
 	"slices"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -18,9 +20,9 @@ func shapeRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "WH-SHAPE-1", Name: "delete-gets-a-verdict", Level: framework.Must,
-			Title:  "A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name.",
-			Why:    "A webhook that decodes the object of each request fails for DELETE, and nothing can be deleted any more.",
-			Fix:    "Decode request.oldObject for DELETE.",
+			Title:  "A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name. What users may delete, the garbage collector and the namespace controller may delete too.",
+			Why:    "A webhook that decodes the object of each request fails for DELETE, and nothing can be deleted any more. If controllers may not delete, namespaces and owners stay in deletion.",
+			Fix:    "Decode request.oldObject for DELETE, and do not ask who deletes, or allow the service accounts of kube-system.",
 			Source: []string{"https://github.com/kubernetes-sigs/controller-runtime/issues/1278", "https://github.com/open-policy-agent/gatekeeper/issues/144"},
 			Check:  checkDelete,
 		},
@@ -36,6 +38,7 @@ func shapeRules() []check.Rule {
 			ID: "WH-SHAPE-3", Name: "subresources-get-a-verdict", Level: framework.Must,
 			Title:  "Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.",
 			Why:    "A webhook that decodes an Eviction, a Scale or PodExecOptions as the object itself breaks draining, scaling and exec.",
+			When:   "It denies an Eviction, a Scale or PodExecOptions that it allows with the fields of the object in addition, or it removes the ephemeral container that an update adds.",
 			Fix:    "Decode by request.kind, and let request.subResource decide what is checked.",
 			Source: []string{"https://github.com/kyverno/kyverno/pull/2545", "https://github.com/knative/pkg/issues/2115"},
 			Check:  checkSubresources,
@@ -70,12 +73,22 @@ func checkDelete(t *check.T) {
 		}
 		collection := r
 		collection.Name = ""
-		for _, request := range []reach.Request{r, collection} {
+		allowed := map[string]bool{} // by the name: users may delete it
+		for _, request := range []reach.Request{r, collection, by(r, "generic-garbage-collector"), by(r, "namespace-controller"), by(collection, "namespace-controller")} {
+			if !t.Called(request) {
+				continue
+			}
 			a := t.Send(t.Context(), t.Webhook, request)
 			t.Reached()
 			what := c.String() + ", then DELETE"
 			if request.Name == "" {
 				what += " of the collection"
+			}
+			byUser := request.User.Name == r.User.Name
+			if !byUser {
+				what += " by " + request.User.Name
+			} else if a.NoDecision() == "" {
+				allowed[request.Name] = a.Response.Allowed
 			}
 			switch d := (check.Decision{Answer: a}); {
 			case a.NoDecision() != "":
@@ -84,12 +97,20 @@ func checkDelete(t *check.T) {
 				t.Errorf("%s: the webhook failed: %s", what, a.Verdict())
 			case len(a.Response.Patch) > 0:
 				t.Errorf("%s: the answer has a patch; there is no object to change", what)
+			case !byUser && allowed[request.Name] && !a.Response.Allowed:
+				t.Errorf("%s: %s, but %s may delete it", what, a.Verdict(), r.User.Name)
 			}
 		}
 	})
 	if !t.HasReached() && !t.Failed() {
 		t.Unsupported("the webhook is not called for DELETE of a sample")
 	}
+}
+
+// by returns a request by a controller of kube-controller-manager.
+func by(r reach.Request, controller string) reach.Request {
+	r.User = framework.User{Name: "system:serviceaccount:kube-system:" + controller, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}}
+	return r
 }
 
 func checkMissingNames(t *check.T) {
@@ -111,7 +132,7 @@ func checkMissingNames(t *check.T) {
 		}
 		t.Reached()
 		if text := t.Difference(nameless(want), nameless(got)); text != "" {
-			t.Errorf("%s: with generateName and without a name, the answer differs: %s", c, text)
+			t.Differs("%s: with generateName and without a name, the answer differs: %s", c, text)
 		}
 	})
 }
@@ -163,13 +184,13 @@ func checkSubresources(t *check.T) {
 			if err != nil {
 				t.Fatalf("build a request for subresource %s: %v", each[1], err)
 			}
-			if each[1] == "status" {
-				r.Object = changed(r.Object, func(u *unstructured.Unstructured) {
-					if u.Object["status"] == nil {
-						delete(u.Object, "status")
-					}
-					_ = unstructured.SetNestedField(u.Object, "changed", "status", "message") // status is a map or absent
-				})
+			switch each[1] {
+			case "status":
+				r.Object = changed(r.Object, changeStatus)
+			case "ephemeralcontainers":
+				if like := containerAt(r.Object, []string{"spec", "containers"}, 0); like != nil {
+					r.Object = withEphemeral(r.Object, like)
+				}
 			}
 			if ok, _ := t.Reaches(t.Context(), t.Webhook, r); !ok {
 				continue
@@ -182,21 +203,49 @@ func checkSubresources(t *check.T) {
 	}
 }
 
+// changeStatus changes the status of an object.
+func changeStatus(u *unstructured.Unstructured) {
+	if u.Object["status"] == nil {
+		delete(u.Object, "status")
+	}
+	_ = unstructured.SetNestedField(u.Object, "changed", "status", "message") // status is a map or absent
+}
+
 func checkSubresource(t *check.T, c check.Case, r reach.Request) {
-	a := t.Send(t.Context(), t.Webhook, r)
+	d, applies := t.Decide(r)
 	t.Reached()
 	what := c.String() + ", then " + check.Describe(r)
-	d := check.Decision{Answer: a}
 	switch {
-	case a.NoDecision() != "":
-		t.Errorf("%s: no decision: %s", what, a.NoDecision())
+	case d.NoDecision() != "":
+		t.Errorf("%s: no decision: %s", what, d.NoDecision())
 	case ownFailure(d) != "":
-		t.Errorf("%s: the webhook failed: %s", what, a.Verdict())
-	case r.Subresource == "status" && !a.Response.Allowed:
-		t.Errorf("%s: a change of the status alone is %s", what, a.Verdict())
+		t.Errorf("%s: the webhook failed: %s", what, d.Verdict())
+	case r.Subresource == "status" && !d.Response.Allowed:
+		t.Errorf("%s: a change of the status alone is %s", what, d.Verdict())
+	case !d.Response.Allowed && isTakenForObject(t, c, r):
+		t.Errorf("%s: %s, but not if the %s has the fields of the %s in addition: it is decoded as one", what, d.Verdict(), r.Kind.Kind, c.Request.Kind.Kind)
 	case r.Subresource == "status":
-		eachBelow(a, "/spec", func(each check.Operation) {
+		eachBelow(d.Answer, "/spec", func(each check.Operation) {
 			t.Errorf("%s: the patch changes the spec: %s %s", what, each.Op, each.Path)
 		})
+	case r.Subresource == "ephemeralcontainers" && applies:
+		for _, lost := range lostEntries(r.Object, d.Object, "") {
+			t.Errorf("%s: the patch removes what the update adds: %s%s", what, lost, culprit(d))
+		}
 	}
+}
+
+// isTakenForObject reports whether the webhook allows the object of a subresource, which it denies, with the fields of the object that has the
+// subresource.
+func isTakenForObject(t *check.T, c check.Case, r reach.Request) bool {
+	if r.Object == nil || r.Kind == c.Request.Kind {
+		return false
+	}
+	both, err := jsonpatch.MergePatch(encoded(c.Request.Object), encoded(r.Object))
+	var object map[string]any
+	if err != nil || utiljson.Unmarshal(both, &object) != nil {
+		return false // both are JSON objects
+	}
+	d, ok := t.Decide(withObject(r, object))
+	return ok && d.Response.Allowed
 }

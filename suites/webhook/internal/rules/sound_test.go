@@ -59,7 +59,9 @@ type sound struct {
 	fault fault
 	mu    sync.Mutex
 	last  string
+	kept  [][]byte
 	wrote int
+	turn  int
 	calls int // that have not returned
 	// gate is closed when what the webhooks wait for answers. Nil means that it answers.
 	gate chan struct{}
@@ -101,8 +103,10 @@ type fault struct {
 	// small refuses a body of 3 MiB, and locked reads a body with a lock. Lost answers at any path. Patient waits after its
 	// caller has given up. Blind takes an object of another type for none. Everything is called for every kind.
 	small, locked, lost, patient, blind, everything bool
-	// closed does not look at subresources.
-	closed bool
+	// ignored are containers of pods that are not checked: initContainers, or all behind the first one.
+	ignored string
+	// closed does not look at subresources. Alone is not checked beside others, which need memory too.
+	closed, alone bool
 	// mirrors changes mirror pods too, afresh adds labels without their parent, and marked stops at the own label.
 	mirrors, parentless, marked bool
 	// late and old: the validation of objects in deletion, and of what the old object has too.
@@ -257,9 +261,11 @@ func tooLarge(object map[string]any) bool {
 
 func badImage(object map[string]any, names ...string) bool {
 	u := unstructured.Unstructured{Object: object}
-	containers, _, _ := unstructured.NestedSlice(object, append(podPath(u), "containers")...)
-	more, _, _ := unstructured.NestedSlice(object, "spec", "ephemeralContainers")
-	containers = append(containers, more...)
+	var containers []any
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		some, _, _ := unstructured.NestedSlice(object, append(podPath(u), list)...)
+		containers = append(containers, some...)
+	}
 	for _, each := range containers {
 		container, _ := each.(map[string]any)
 		for _, name := range names {
@@ -269,6 +275,20 @@ func badImage(object map[string]any, names ...string) bool {
 		}
 	}
 	return false
+}
+
+// looksAt returns an object with the containers that are checked.
+func (s *sound) looksAt(object map[string]any) map[string]any {
+	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	if s.fault.ignored == "" || (&unstructured.Unstructured{Object: object}).GetKind() != "Pod" {
+		return u.Object
+	}
+	if s.fault.ignored == "initContainers" {
+		unstructured.RemoveNestedField(u.Object, "spec", "initContainers")
+	} else if containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "containers"); len(containers) > 1 {
+		_ = unstructured.SetNestedSlice(u.Object, containers[:1], "spec", "containers") // it has a spec
+	}
+	return u.Object
 }
 
 func (s *sound) validate(in incoming, out *outgoing) {
@@ -282,7 +302,7 @@ func (s *sound) validate(in incoming, out *outgoing) {
 		return
 	case in.old != nil && (badImage(in.old, "bad") || tooLarge(in.old)) && (u.GetDeletionTimestamp() != nil || !s.fault.old) && (u.GetDeletionTimestamp() == nil || !s.fault.late):
 		return
-	case badImage(in.object, "bad"):
+	case badImage(s.looksAt(in.object), "bad"):
 		out.deny(403, "an image is bad: use another one")
 	case tooLarge(in.object):
 		out.deny(403, "spec.replicas is more than 100: use fewer")
@@ -327,7 +347,7 @@ func configurations(everything bool) []check.Manifest {
 	return []check.Manifest{
 		{Object: &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "sound"}, Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name: "mutate.sound.example.com", ClientConfig: client("/mutate"), SideEffects: &none, AdmissionReviewVersions: []string{"v1", "v1beta1"},
-			Rules: []admissionregistrationv1.RuleWithOperations{on(writes, "", "pods", "pods/status"), on(writes, "apps", "deployments", "replicasets")},
+			Rules: []admissionregistrationv1.RuleWithOperations{on(writes, "", "pods", "pods/status", "pods/ephemeralcontainers"), on(writes, "apps", "deployments", "replicasets")},
 		}}}},
 		{Object: &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "sound"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "validate.sound.example.com", ClientConfig: client("/validate"), SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &one,

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/review"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 )
 
@@ -32,8 +33,8 @@ func updateRules() []check.Rule {
 		},
 		{
 			ID: "WH-UPDATE-3", Name: "old-objects-can-change", Level: framework.Should,
-			Title:  "An object that was stored before the webhook existed can still be changed elsewhere, and can be repaired. The repair is a MUST.",
-			Why:    "Otherwise controllers cannot label, annotate or scale objects that users created under older rules.",
+			Title:  "An object that was stored before the webhook existed can still be changed elsewhere, also in its status, and can be repaired. The repair is a MUST.",
+			Why:    "Otherwise controllers cannot label, annotate or scale objects that users created under older rules, or write their status.",
 			Fix:    "On UPDATE, deny only a violation that the old object does not have.",
 			Source: []string{"https://github.com/openyurtio/openyurt/pull/2647", "https://github.com/openshift/library-go/pull/1791"},
 			Check:  checkOldObjects,
@@ -62,7 +63,7 @@ func checkNoOp(t *check.T) {
 		r = updateOf(c.Request, created.Object, nil)
 		if d, ok := t.Decide(r); ok && d.Response.Allowed { // a denial breaks WH-IDEM-2
 			if diff := t.DiffObjects(r.Object, d.Object); diff != "" {
-				t.Errorf("%s, then UPDATE of the result without a change: %s", c, diff)
+				t.Differs("%s, then UPDATE of the result without a change: %s", c, diff)
 			}
 		}
 	})
@@ -127,17 +128,34 @@ func checkOldObjects(t *check.T) {
 		if d, ok := t.Decide(r); !ok || !d.Response.Allowed {
 			t.Errorf("%s as a stored object: a new label is %s", c, d.Verdict())
 		}
+		checkOldStatus(t, c)
 		fixed, err := t.Fixed(c)
 		if err != nil || fixed == nil {
 			return // WH-VERDICT-1
 		}
-		r = updateOf(c.Request, c.Request.Object, func(u *unstructured.Unstructured) { u.Object = updateOf(c.Request, fixed, nil).Object })
+		fixed = t.AfterMutation(withObject(c.Sample, fixed)).Object
+		r = updateOf(c.Request, c.Request.Object, func(u *unstructured.Unstructured) { u.Object = review.Stored(fixed) })
 		if d, ok := t.Decide(r); !ok || !d.Response.Allowed {
 			t.Raise()
 			t.Errorf("%s as a stored object: the update with its Fix is %s", c, d.Verdict())
 		}
 	})
 	needUpdate(t, t.HasReached())
+}
+
+// checkOldStatus changes the status of a stored object that is not valid today.
+func checkOldStatus(t *check.T, c check.Case) {
+	r, err := t.Kinds.New(c.Request.Object, review.OpUpdate, "status")
+	if err != nil || !hasSubresource(t, c.Request.Kind, "status") {
+		return
+	}
+	r.Object = changed(r.Object, changeStatus)
+	if ok, _ := t.Reaches(t.Context(), t.Webhook, r); !ok {
+		return
+	}
+	if d, ok := t.Decide(r); !ok || !d.Response.Allowed {
+		t.Errorf("%s as a stored object: a change of the status alone is %s", c, d.Verdict())
+	}
 }
 
 // immutable returns the paths of fields that cannot change, and of exceptions below them. It returns false for a kind that is not in the

@@ -76,7 +76,7 @@ func checkFix(t *check.T, c check.Case) {
 	if fixed == nil {
 		return
 	}
-	if d, ok := t.Decide(withObject(c.Request, fixed)); ok && !d.Response.Allowed {
+	if d, ok := t.Decide(t.AfterMutation(withObject(c.Sample, fixed))); ok && !d.Response.Allowed {
 		t.Errorf("%s: with its Fix, the sample is still %s", c, d.Verdict())
 	}
 }

@@ -40,7 +40,7 @@ func checkConverted(t *check.T) {
 		if !ok {
 			t.Errorf("%s, sent in another version: %s", c, got.Verdict())
 		} else if text := t.Difference(want, got); text != "" {
-			t.Errorf("%s, sent in another version: %s", c, text)
+			t.Differs("%s, sent in another version: %s", c, text)
 		}
 	})
 }
@@ -64,11 +64,11 @@ func checkVersions(t *check.T) {
 			what := other.Request.Kind.GroupVersion().String()
 			switch {
 			case !check.SameVerdict(want, got):
-				t.Errorf("%s: in version %s it is %s, and in %s %s", c, c.Request.Kind.Version, want.Verdict(), what, got.Verdict())
+				t.Differs("%s: in version %s it is %s, and in %s %s", c, c.Request.Kind.Version, want.Verdict(), what, got.Verdict())
 			case other.SameFields:
 				got.Object = changed(got.Object, func(u *unstructured.Unstructured) { u.SetAPIVersion(c.Request.Kind.GroupVersion().String()) })
 				if diff := t.DiffObjects(want.Object, got.Object); diff != "" {
-					t.Errorf("%s: in version %s, the result differs: %s", c, what, diff)
+					t.Differs("%s: in version %s, the result differs: %s", c, what, diff)
 				}
 			}
 		}
