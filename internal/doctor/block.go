@@ -95,7 +95,7 @@ func checkOwnBackend(c *checker, h *webhook) {
 	if h.backend == nil {
 		return
 	}
-	c.requests(h, selectorField(h), c.ownRequests(h.backend), Finding{Message: fmt.Sprintf("a request that brings its own backend, Service %s, back %s", h.backend, waits(h)), Patch: excludePatch(h, h.backend.namespace)})
+	c.requests(h, selectorField(h), c.ownRequests(h.backend), Finding{Message: fmt.Sprintf("a request that brings its own backend, Service %s, back %s", h.backend, waits(h))})
 }
 
 // selectorField returns the field to change if a webhook reaches too many namespaces.
@@ -106,28 +106,11 @@ func selectorField(h *webhook) string {
 	return "rules"
 }
 
-// excludePatch returns a patch that excludes namespaces by name. It is empty if the webhook has matchExpressions already:
-// the author has to decide.
-func excludePatch(h *webhook, namespaces ...string) []Operation {
-	expression := map[string]any{"key": nameLabel, "operator": "NotIn", "values": namespaces}
-	switch {
-	case h.NamespaceSelector == nil:
-		return []Operation{{"add", h.pointer("namespaceSelector"), map[string]any{"matchExpressions": []any{expression}}}}
-	case len(h.NamespaceSelector.MatchExpressions) == 0:
-		return []Operation{{"add", h.pointer("namespaceSelector/matchExpressions"), []any{expression}}}
-	default:
-		return []Operation{{"add", h.pointer("namespaceSelector/matchExpressions/-"), expression}}
-	}
-}
-
 func checkSystemSet(c *checker) {
 	probes := c.systemRequests()
 	for _, h := range c.chosen() {
 		f := Finding{Message: "a request that the cluster needs " + waits(h)}
 		mine := slices.DeleteFunc(slices.Clone(probes), func(p probe) bool { return !h.fails && p.Resource.Resource == "leases" }) // CF-BLOCK-3
-		if first, _ := c.reached(h, mine); len(first) > 0 && first[0].Namespace == kubeSystem {
-			f.Patch = excludePatch(h, kubeSystem, nodeLeases)
-		}
 		c.requests(h, "rules", mine, f)
 	}
 }
@@ -141,8 +124,8 @@ func checkLeases(c *checker, h *webhook) {
 		severity = Warning
 	}
 	c.requests(h, "timeoutSeconds", c.leaseRequests(), Finding{
-		Severity: severity, Patch: excludePatch(h, kubeSystem, nodeLeases),
-		Message: fmt.Sprintf("waits up to %d s for the webhook, whatever its failurePolicy; a lease that is not renewed in time is lost", h.timeout),
+		Severity: severity,
+		Message:  fmt.Sprintf("waits up to %d s for the webhook, whatever its failurePolicy; a lease that is not renewed in time is lost", h.timeout),
 	})
 }
 
@@ -208,5 +191,5 @@ func checkUninstall(c *checker, h *webhook) {
 	for _, resource := range []string{"pods", "configmaps", "secrets", "services", "serviceaccounts", "deployments.apps", "replicasets.apps", "leases.coordination.k8s.io"} {
 		probes = append(probes, newProbe(c.world, about{operation: "DELETE", resource: resource, namespace: h.backend.namespace, name: h.backend.name, user: "namespace-controller"}))
 	}
-	c.requests(h, "rules", probes, Finding{Message: "the deletion is refused when the webhook is gone: its namespace or CustomResourceDefinitions cannot be removed", Patch: excludePatch(h, h.backend.namespace)})
+	c.requests(h, "rules", probes, Finding{Message: "the deletion is refused when the webhook is gone: its namespace or CustomResourceDefinitions cannot be removed"})
 }

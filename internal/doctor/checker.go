@@ -42,7 +42,9 @@ func (c *checker) add(o *object, field string, f Finding) {
 	}
 	key := [5]string{f.Rule, f.Object, f.Message, f.Request, string(f.Severity)}
 	if at, same := c.report.merged[key]; same && f.Webhook != "" && c.report.Findings[at].Webhook != f.Webhook {
-		c.report.Findings[at].More = append(c.report.Findings[at].More, "webhook "+f.Webhook)
+		first := &c.report.Findings[at]
+		first.More = append(first.More, "webhook "+f.Webhook)
+		first.Patch, first.exclude = append(first.Patch, f.Patch...), append(first.exclude, f.exclude...)
 		return
 	}
 	if o.manifest != nil {
@@ -72,6 +74,9 @@ func (c *checker) requests(h *webhook, field string, probes []probe, f Finding) 
 		if !slices.Contains(f.More, p.text) {
 			f.More = append(f.More, p.text)
 		}
+	}
+	if namespaces := excludable(h, called); len(namespaces) > 0 {
+		f.exclude = []exclusion{{h, namespaces}}
 	}
 	c.webhook(h, field, f)
 }

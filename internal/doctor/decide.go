@@ -52,11 +52,7 @@ func (w *world) reaches(h *webhook, p probe) decision {
 	case all.findings[at].Effect != reach.EffectCalled:
 		return decision{unknown: all.findings[at].Text}
 	}
-	namespace := p.Namespace
-	if p.Resource.Resource == "namespaces" && p.Resource.Group == "" {
-		namespace = p.Name
-	}
-	if key := exemptsBy(h.NamespaceSelector); key != "" && namespace != "" && w.assumed(namespace) {
+	if namespace, key := p.selected(), exemptsBy(h.NamespaceSelector); key != "" && namespace != "" && w.assumed(namespace) {
 		return decision{unknown: "the labels of namespace " + namespace + " are not known: it can have the label " + key + ", by which the namespaceSelector exempts it"}
 	}
 	return decision{called: true}

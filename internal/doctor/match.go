@@ -90,9 +90,7 @@ func (c *checker) versions(h *webhook, index int, group, resource string) {
 	var missing []string
 	for _, served := range known {
 		covered := slices.ContainsFunc(c.webhooks, func(other *webhook) bool {
-			return other.mutates == h.mutates && other.address() == h.address() && slices.ContainsFunc(other.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-				return containsOrAll(r.APIGroups, group) && containsOrAll(r.APIVersions, served.Version) && (containsOrAll(r.Resources, resource) || slices.Contains(r.Resources, "*/*"))
-			})
+			return sharesResource(h, other, group, resource, served.Version)
 		})
 		if !covered {
 			missing = append(missing, served.Version)
@@ -105,9 +103,21 @@ func (c *checker) versions(h *webhook, index int, group, resource string) {
 	if h.mutates {
 		severity = Warning
 	}
+	var patch []Operation
+	if !slices.ContainsFunc(c.webhooks, func(other *webhook) bool { return other != h && sharesResource(h, other, group, resource) }) { // CF-MATCH-2
+		patch = []Operation{{"replace", h.pointer("matchPolicy"), "Equivalent"}}
+	}
 	c.webhook(h, fmt.Sprintf("rules[%d].apiVersions", index), Finding{
-		Severity: severity, Request: fmt.Sprintf("%s %s in version %s", operations(h.Rules[index])[0], resource, missing[0]), Patch: []Operation{{"replace", h.pointer("matchPolicy"), "Equivalent"}},
+		Severity: severity, Request: fmt.Sprintf("%s %s in version %s", operations(h.Rules[index])[0], resource, missing[0]), Patch: patch,
 		Message: fmt.Sprintf("matchPolicy is Exact: the webhook is not called for %s in version %s, which is served too", resource, strings.Join(missing, ", ")),
+	})
+}
+
+// sharesResource reports whether another webhook of the same backend has a rule for a resource, in one of the versions if there are some.
+func sharesResource(h, other *webhook, group, resource string, versions ...string) bool {
+	return other.mutates == h.mutates && other.address() == h.address() && slices.ContainsFunc(other.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+		in := len(versions) == 0 || slices.ContainsFunc(versions, func(version string) bool { return containsOrAll(r.APIVersions, version) })
+		return in && containsOrAll(r.APIGroups, group) && (containsOrAll(r.Resources, resource) || slices.Contains(r.Resources, "*/*"))
 	})
 }
 

@@ -72,7 +72,7 @@ func TestRulesAreComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, folder := range folders {
-		if id := strings.ToUpper(folder.Name()); folder.IsDir() && folder.Name() != "found" && !seen[id] {
+		if id := strings.ToUpper(folder.Name()); folder.IsDir() && folder.Name() != "found" && folder.Name() != "cases" && !seen[id] {
 			t.Errorf("testdata/%s: there is no rule %s", folder.Name(), id)
 		}
 	}

@@ -60,8 +60,9 @@ type Summary struct {
 	Inconclusive int `json:"inconclusive"`
 }
 
-// summarize sets the Summary.
+// summarize sets the Summary, and the patches that depend on what else is found.
 func (r *Report) summarize() {
+	r.setPatches()
 	count := map[Severity]int{}
 	for _, f := range r.Findings {
 		count[f.Severity]++
