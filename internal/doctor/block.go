@@ -24,7 +24,7 @@ func blockRules() []Rule {
 		},
 		{
 			ID: "CF-BLOCK-2", Name: "cluster-can-start", Level: framework.Must,
-			Fix:    byName + " [kube-system, kube-node-lease], and name the resources that the webhook needs",
+			Fix:    byName + " [kube-system, kube-node-lease]; leave out requests without a namespace with a matchCondition, or name fewer resources",
 			Source: []string{goodPractices, issue("cozystack/cozystack/issues/3125"), issue("projectcapsule/capsule/issues/2036"), "https://github.com/gardener/gardener/blob/b312835d1784c3628983205c05452b2eaa95b645/pkg/gardenlet/operation/botanist/matchers/matcher.go"},
 			Check:  checkSystemSet,
 		},
@@ -108,10 +108,14 @@ func selectorField(h *webhook) string {
 
 func checkSystemSet(c *checker) {
 	probes := c.systemRequests()
+	every := newProbe(c.world, about{operation: "CREATE", resource: "namespaces", name: ordinary})
 	for _, h := range c.chosen() {
-		f := Finding{Message: "a request that the cluster needs " + waits(h)}
 		mine := slices.DeleteFunc(slices.Clone(probes), func(p probe) bool { return !h.fails && p.Resource.Resource == "leases" }) // CF-BLOCK-3
-		c.requests(h, "rules", mine, f)
+		system := slices.IndexFunc(mine, func(p probe) bool { return p.Resource.Resource == "namespaces" })
+		if c.reaches(h, mine[system]).possible() { // then, the creation of every namespace is worse
+			mine = slices.Insert(mine, system, every)
+		}
+		c.requests(h, "rules", mine, Finding{Message: "a request that the cluster needs " + waits(h)})
 	}
 }
 

@@ -78,6 +78,11 @@ func (c *checker) requests(h *webhook, field string, probes []probe, f Finding) 
 	if namespaces := excludable(h, called); len(namespaces) > 0 {
 		f.exclude = []exclusion{{h, namespaces}}
 	}
+	if _, or, also := strings.Cut(c.rule.Fix, "], or "); f.Fix == "" && strings.HasPrefix(c.rule.Fix, byName) {
+		if f.Fix = fixFor(h, called); also {
+			f.Fix += ", or " + or
+		}
+	}
 	c.webhook(h, field, f)
 }
 

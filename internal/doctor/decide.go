@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,20 +53,31 @@ func (w *world) reaches(h *webhook, p probe) decision {
 	case all.findings[at].Effect != reach.EffectCalled:
 		return decision{unknown: all.findings[at].Text}
 	}
-	if namespace, key := p.selected(), exemptsBy(h.NamespaceSelector); key != "" && namespace != "" && w.assumed(namespace) {
+	if namespace, key := p.selected(), exemptsBy(h.NamespaceSelector, p.selected()); key != "" && namespace != "" && w.assumed(namespace) {
 		return decision{unknown: "the labels of namespace " + namespace + " are not known: it can have the label " + key + ", by which the namespaceSelector exempts it"}
 	}
 	return decision{called: true}
 }
 
-// exemptsBy returns the key of a label, other than the name of a namespace, by which a selector exempts namespaces.
-func exemptsBy(selector *metav1.LabelSelector) string {
+// exemptsBy returns the key of a label, other than the name of a namespace, by which a selector can exempt a namespace. Kubernetes makes
+// the system namespaces, and gives them no values of a project.
+func exemptsBy(selector *metav1.LabelSelector, namespace string) string {
+	system := slices.Contains([]string{kubeSystem, nodeLeases, metav1.NamespaceDefault}, namespace)
 	for _, r := range requirements(selector) {
-		if !optsIn(r) && r.Key != nameLabel {
+		own := r.Operator == metav1.LabelSelectorOpNotIn && !isPlatformLabel(r.Key)
+		if !optsIn(r) && r.Key != nameLabel && !(system && own) {
 			return r.Key
 		}
 	}
 	return ""
+}
+
+// isPlatformLabel reports whether a distribution of Kubernetes can set a label of a system namespace.
+func isPlatformLabel(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "openshift.io"}, func(platform string) bool {
+		return domain == platform || strings.HasSuffix(domain, "."+platform)
+	})
 }
 
 // reached returns the requests for which a webhook is called. If there are none, it returns those for which it may be called, and why

@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -23,6 +25,30 @@ func excludable(h *webhook, probes []probe) (namespaces []string) {
 		}
 	}
 	return namespaces
+}
+
+// fixFor returns how a webhook leaves out probes: requests in namespaces by the name of the namespace, and the others by a
+// matchCondition, because a namespaceSelector does not apply to them.
+func fixFor(h *webhook, probes []probe) string {
+	inside := func(p probe) bool { return len(excludable(h, []probe{p})) > 0 }
+	var fixes []string
+	if namespaces := excludable(h, slices.DeleteFunc(slices.Clone(probes), func(p probe) bool { return !inside(p) })); len(namespaces) > 0 {
+		fixes = append(fixes, fmt.Sprintf("%s [%s]", byName, strings.Join(namespaces, ", ")))
+	}
+	for _, p := range probes {
+		switch {
+		case inside(p):
+		case p.selected() == ordinary:
+			return strings.Join(append(fixes, "let namespaces opt in with a label in namespaceSelector, or use failurePolicy Ignore"), "; ")
+		default:
+			condition := fmt.Sprintf("request.userInfo.username != %q", p.User.Name)
+			if p.User.Name == node {
+				condition = `!("system:nodes" in request.userInfo.groups)`
+			}
+			return strings.Join(append(fixes, fmt.Sprintf("leave out %s with a matchCondition, such as %s, or name fewer resources", p.Resource.Resource, condition)), "; ")
+		}
+	}
+	return strings.Join(fixes, "; ")
 }
 
 // selected returns the namespace that a namespaceSelector selects or not: of a Namespace, the object itself.

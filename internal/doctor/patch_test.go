@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -50,6 +52,7 @@ func TestPatches(t *testing.T) {
 	if len(files) < 60 {
 		t.Fatalf("got %d files", len(files))
 	}
+	patches := 0
 	for _, file := range files {
 		before := judge(t, file)
 		of := func(f Finding) func(Finding) bool {
@@ -58,6 +61,7 @@ func TestPatches(t *testing.T) {
 			}
 		}
 		with := slices.DeleteFunc(slices.Clone(before.Findings), func(f Finding) bool { return len(f.Patch) == 0 })
+		patches += len(with)
 		all := patched(t, file, with...)
 		for _, f := range with {
 			if slices.ContainsFunc(patched(t, file, f).Findings, of(f)) {
@@ -72,5 +76,52 @@ func TestPatches(t *testing.T) {
 				t.Errorf("%s: the patches lead to a finding: %s", file, f)
 			}
 		}
+	}
+	if patches < 15 {
+		t.Errorf("got %d findings with a patch", patches)
+	}
+}
+
+// The request that a finding names is one that the rules have, and the fix can change what happens to it.
+func TestFixFitsRequest(t *testing.T) {
+	own := func(key, operator string) map[string]any {
+		return map[string]any{"matchExpressions": []any{map[string]any{"key": key, "operator": operator, "values": []any{"off"}}}}
+	}
+	pods := ruleOf("CREATE", "", "pods")
+	for name, test := range map[string]struct {
+		id             string
+		rule, fields   map[string]any
+		severity       Severity
+		request, fix   string
+		without, patch string
+	}{
+		"namespaces by name":    {"CF-BLOCK-2", pods, nil, Error, "CREATE pods/coredns-0 in kube-system", "NotIn [kube-system]", "matchCondition", `"kube-system"`},
+		"no namespace":          {"CF-BLOCK-2", ruleOf("CREATE UPDATE", "rbac.authorization.k8s.io", "clusterroles"), nil, Error, "CREATE clusterroles/system:node", `leave out clusterroles with a matchCondition, such as request.userInfo.username != "system:apiserver"`, "namespaceSelector", ""},
+		"nodes":                 {"CF-BLOCK-2", ruleOf("UPDATE", "", "nodes/status configmaps"), nil, Error, "UPDATE configmaps", `NotIn [kube-system]; leave out nodes with a matchCondition, such as !("system:nodes" in request.userInfo.groups)`, "", ""},
+		"every namespace":       {"CF-BLOCK-2", ruleOf("CREATE UPDATE", "", "namespaces"), nil, Error, "CREATE namespaces/any-namespace", "let namespaces opt in", "matchCondition", ""},
+		"namespaces on update":  {"CF-BLOCK-2", ruleOf("UPDATE", "", "namespaces"), nil, Error, "UPDATE namespaces/kube-system", "NotIn [kube-system]", "", `"kube-system"`},
+		"its only namespace":    {"CF-BLOCK-2", pods, map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{nameLabel: "kube-system"}}}, Error, "coredns", "", "NotIn", ""},
+		"own value":             {"CF-BLOCK-2", pods, map[string]any{"namespaceSelector": own("example.com/guard", "NotIn")}, Error, "coredns", "NotIn [kube-system]", "", `"example.com/guard"`},
+		"value of a platform":   {"CF-BLOCK-2", pods, map[string]any{"namespaceSelector": own("openshift.io/run-level", "NotIn")}, Warning, "coredns", "NotIn [kube-system]", "", `"kube-system"`},
+		"own value, other":      {"CF-BLOCK-1", pods, map[string]any{"namespaceSelector": own("example.com/guard", "NotIn"), "clientConfig": map[string]any{"service": map[string]any{"namespace": "other", "name": "guard"}}}, Warning, "in other", "NotIn [other]", "", `"other"`},
+		"opt in":                {"CF-MATCH-5", ruleOf("DELETE", "example.com", "widgets"), map[string]any{"objectSelector": map[string]any{"matchLabels": map[string]any{"used": "yes"}}}, Note, "DELETE widgets without the label used", "leave out the objectSelector", "select namespaces", ""},
+		"way out":               {"CF-MATCH-5", ruleOf("UPDATE", "example.com", "widgets"), map[string]any{"objectSelector": own("skip", "NotIn")}, Warning, "UPDATE widgets with the label skip", "select namespaces", "", ""},
+		"way out, no namespace": {"CF-MATCH-5", ruleOf("UPDATE", "", "nodes"), map[string]any{"objectSelector": own("skip", "NotIn")}, Warning, "UPDATE nodes with the label skip", "use a matchCondition", "select namespaces", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifest := webhookWith("Validating", func(w map[string]any) {
+				maps.Copy(w, test.fields)
+				w["rules"] = []any{test.rule}
+			})
+			report, err := Judge(t.Context(), Input{Manifests: append(around(t), manifest), Only: []string{test.id}})
+			if err != nil || len(report.Findings) != 1 {
+				t.Fatalf("got %s, %v", report.Text(), err)
+			}
+			f := report.Findings[0]
+			patch, _ := json.Marshal(f.Patch)
+			if f.Severity != test.severity || !strings.Contains(f.Request, test.request) || !strings.Contains(f.Fix, test.fix) || test.without != "" && strings.Contains(f.Fix, test.without) || !strings.Contains(string(patch), test.patch) || test.patch == "" && f.Patch != nil {
+				t.Errorf("got %s\n  fix %s\n  patch %s", f, f.Fix, patch)
+			}
+		})
 	}
 }
