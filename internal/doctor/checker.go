@@ -40,7 +40,7 @@ func (c *checker) add(o *object, field string, f Finding) {
 	if f.Fix == "" {
 		f.Fix = c.rule.Fix
 	}
-	key := [5]string{f.Rule, f.Object, f.Message, f.Request, string(f.Severity)}
+	key := [6]string{f.Rule, f.Object, f.Message, f.Request, f.Fix, string(f.Severity)}
 	if at, same := c.report.merged[key]; same && f.Webhook != "" && c.report.Findings[at].Webhook != f.Webhook {
 		first := &c.report.Findings[at]
 		first.More = append(first.More, "webhook "+f.Webhook)

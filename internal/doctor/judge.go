@@ -68,7 +68,8 @@ type Report struct {
 	// NotChecked are the rules that could not be judged.
 	NotChecked []Undecided `json:"notChecked"`
 
-	merged map[[5]string]int // the index in Findings by rule, object, message, request and severity
+	merged   map[[6]string]int // the index in Findings by rule, object, message, request, fix and severity
+	accepted int               // undecided rules that an earlier report has too
 }
 
 const (
@@ -113,7 +114,7 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	if w == nil {
 		return nil, err
 	}
-	report := &Report{APIVersion: apiVersion, Kind: reportKind, Rules: []string{}, Findings: []Finding{}, Suppressed: []Finding{}, NotChecked: []Undecided{}, merged: map[[5]string]int{}}
+	report := &Report{APIVersion: apiVersion, Kind: reportKind, Rules: []string{}, Findings: []Finding{}, Suppressed: []Finding{}, NotChecked: []Undecided{}, merged: map[[6]string]int{}}
 	for _, rule := range rules {
 		report.Rules = append(report.Rules, rule.ID)
 		rule.Check(&checker{world: w, input: &input, rule: rule, report: report})

@@ -12,6 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/kinds"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // policyRules returns the rules about policies and bindings.
@@ -161,8 +162,12 @@ func (c *checker) param(binding *binding, kind schema.GroupVersionKind, namespac
 
 func checkBindings(c *checker) {
 	for _, policy := range c.judgedPolicies() {
-		if len(policy.bindings) == 0 {
+		switch {
+		case len(policy.bindings) > 0:
+		case c.onCluster:
 			c.add(policy.object, "metadata.name", Finding{Severity: Note, Message: "no binding names the policy: it does nothing"})
+		default:
+			c.inconclusive(policy.object, "no binding in the files names the policy")
 		}
 		c.selects(policy.object, "spec.matchConstraints.namespaceSelector", policy.spec.MatchConstraints)
 	}
@@ -170,16 +175,28 @@ func checkBindings(c *checker) {
 		if !c.judged(binding.object) {
 			continue
 		}
-		kind := strings.TrimSuffix(binding.GetKind(), "Binding")
 		if !slices.ContainsFunc(c.policies, func(p *policy) bool { return slices.Contains(p.bindings, binding) }) {
-			if c.onCluster || len(c.policies) > 0 {
-				c.add(binding.object, "spec.policyName", Finding{Severity: Warning, Message: fmt.Sprintf("there is no %s %q: the binding does nothing", kind, binding.spec.PolicyName)})
-			} else {
-				c.inconclusive(binding.object, fmt.Sprintf("%s %s is not in the files", kind, binding.spec.PolicyName))
-			}
+			c.withoutPolicy(binding)
 		}
 		c.selects(binding.object, "spec.matchResources.namespaceSelector", binding.spec.MatchResources)
 	}
+}
+
+// withoutPolicy adds that a binding names no policy that is known. Files need not have every policy, but one with nearly the same name is
+// the one that is meant.
+func (c *checker) withoutPolicy(binding *binding) {
+	kind, name := strings.TrimSuffix(binding.GetKind(), "Binding"), binding.spec.PolicyName
+	var names []string
+	for _, p := range c.policies {
+		if p.GetKind() == kind {
+			names = append(names, p.GetName())
+		}
+	}
+	if !c.onCluster && suggest.Nearest(name, names) == "" {
+		c.inconclusive(binding.object, fmt.Sprintf("%s %s is not in the files", kind, name))
+		return
+	}
+	c.add(binding.object, "spec.policyName", Finding{Severity: Warning, Message: fmt.Sprintf("there is no %s %q: the binding does nothing", kind, name)})
 }
 
 // selects checks that the namespaceSelector of a policy or binding matches a namespace of the cluster.

@@ -77,9 +77,7 @@ func checkService(c *checker, h *webhook) {
 	case len(b.spec.Selector) == 0 || len(b.pods) > 0 || slices.ContainsFunc(b.workloads, func(w workload) bool { return w.replicas() > 0 }):
 	case len(b.workloads) > 0:
 		bad("%s, which Service %s selects, has no replicas", b.workloads[0], b)
-	case len(c.list("Deployment.apps", b.namespace)) > 0:
-		bad("Service %s selects the Pods of no workload of its namespace", b)
-	default:
+	default: // a controller can make the workload
 		c.inconclusive(h.configuration, "no workload is in the files whose Pods Service "+b.String()+" selects")
 	}
 }
@@ -150,6 +148,14 @@ func (w *world) setsConfigurations(o *object) *object {
 	return nil
 }
 
+// rightsKnown reports whether files show what the program behind a Service may do: its workload, and a role if it has an account.
+func (w *world) rightsKnown(b *backend) bool {
+	return slices.ContainsFunc(b.workloads, func(serves workload) bool {
+		account := serves.spec.Template.Spec.ServiceAccountName
+		return account == "" || account == "default" || len(w.byKind["ClusterRole.rbac.authorization.k8s.io"]) > 0
+	})
+}
+
 func checkBundle(c *checker, h *webhook) {
 	bad := func(severity Severity, message string) {
 		c.webhook(h, "clientConfig.caBundle", Finding{Severity: severity, Request: everyRequest, Message: message})
@@ -190,6 +196,8 @@ func (c *checker) emptyBundle(h *webhook, bad func(Severity, string)) {
 		bad(c.severity(h, ""), "an annotation asks for a caBundle, but none was injected")
 	case o.manifest != nil && role != nil:
 		c.inconclusive(o, fmt.Sprintf("the caBundle is empty, and a controller with %s can set it at run time", role))
+	case o.manifest != nil && !c.rightsKnown(h.backend):
+		c.inconclusive(o, "the caBundle is empty, and the files do not show whether a controller may set it at run time")
 	default:
 		bad(c.severity(h, ""), "the caBundle is empty, and no annotation asks for one: the API server uses the CAs of its system, which sign no certificate for a Service")
 	}

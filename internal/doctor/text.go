@@ -54,7 +54,7 @@ type Summary struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Notes    int `json:"notes"`
-	// Suppressed are the others.
+	// Suppressed are the others, and the pairs of a rule and an object that could not be judged in an earlier report either.
 	Suppressed int `json:"suppressed"`
 	// Inconclusive is the number of pairs of a rule and an object that could not be judged.
 	Inconclusive int `json:"inconclusive"`
@@ -73,5 +73,5 @@ func (r *Report) summarize() {
 			inconclusive++
 		}
 	}
-	r.Summary = Summary{count[Error], count[Warning], count[Note], len(r.Suppressed), inconclusive}
+	r.Summary = Summary{count[Error], count[Warning], count[Note], len(r.Suppressed) + r.accepted, inconclusive}
 }
