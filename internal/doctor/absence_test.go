@@ -48,11 +48,11 @@ func TestAbsence(t *testing.T) {
 				t.Fatal(err)
 			}
 			if found, remarks := len(report.Findings) > 0, len(report.NotChecked) > 0; found != test.found || remarks == test.found {
-				t.Errorf("got %s", report.Text())
+				t.Errorf("got %s", report.Text(true))
 			}
 			earlier := *report
-			if report.Accept(&earlier); len(report.NotChecked) > 0 || strings.Contains(report.Text(), " 0 suppressed") {
-				t.Errorf("after its own baseline: %s", report.Text())
+			if report.Accept(&earlier); len(report.NotChecked) > 0 || strings.Contains(report.Text(true), " 0 suppressed") {
+				t.Errorf("after its own baseline: %s", report.Text(true))
 			}
 		})
 	}

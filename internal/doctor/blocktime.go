@@ -132,7 +132,7 @@ func checkReplicas(c *checker) {
 		case len(b.pods) > 0:
 			c.budget(h, int32(len(b.pods))) //nolint:gosec // a namespace has fewer
 		case !c.onCluster:
-			c.inconclusive(h.configuration, "no workload whose Pods Service "+b.String()+" selects is known: the files need not have every Deployment")
+			c.inconclusive(h.configuration, "no workload is in the files whose Pods Service "+b.String()+" selects")
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestFixFitsRequest(t *testing.T) {
 			})
 			report, err := Judge(t.Context(), Input{Manifests: append(around(t), manifest), Only: []string{test.id}})
 			if err != nil || len(report.Findings) != 1 {
-				t.Fatalf("got %s, %v", report.Text(), err)
+				t.Fatalf("got %s, %v", report.Text(true), err)
 			}
 			f := report.Findings[0]
 			patch, _ := json.Marshal(f.Patch)

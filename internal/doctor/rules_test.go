@@ -17,7 +17,7 @@ func judge(t testing.TB, files ...string) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := Judge(t.Context(), Input{Manifests: project.Manifests})
+	report, err := Judge(t.Context(), Input{Manifests: project.Manifests, Strict: true})
 	if err != nil {
 		t.Fatal(err)
 	}

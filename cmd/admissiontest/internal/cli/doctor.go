@@ -21,7 +21,7 @@ type doctorOptions struct {
 	live              bool // --kubeconfig or --context is given
 	output, failOn    string
 	version, baseline string
-	strict            bool
+	verbose           bool
 	input             doctor.Input
 }
 
@@ -53,12 +53,13 @@ cluster, or with --strict.`,
 	o.cluster.add(command)
 	set := command.Flags()
 	set.StringVarP(&o.output, "output", "o", "text", "text or json")
+	set.BoolVarP(&o.verbose, "verbose", "v", false, "print each finding and each remark in full")
 	set.StringVar(&o.failOn, "fail-on", "error", "exit with 1 for findings of this severity and worse: error, warning, note or none")
 	set.StringSliceVar(&o.input.Only, "only", nil, "only these rules: IDs, names, or groups such as CF-BLOCK")
 	set.StringSliceVar(&o.input.Skip, "skip", nil, "not these rules")
 	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
 	set.StringVar(&o.baseline, "baseline", "", "earlier report (-o json) whose findings and remarks are accepted: only others count")
-	set.BoolVar(&o.strict, "strict", false, "exit with 5 if files do not show what a rule of level MUST needs")
+	set.BoolVar(&o.input.Strict, "strict", false, "exit with 5 if files do not show what a rule of level MUST needs")
 	return command
 }
 
@@ -136,7 +137,7 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doc
 			a.note(fmt.Sprintf("the baseline has a finding that is gone: %s %s: write a new one", gone.Rule, gone.Object))
 		}
 	}
-	write := func() error { _, err := fmt.Fprint(a.Stdout, report.Text()); return err }
+	write := func() error { _, err := fmt.Fprint(a.Stdout, report.Text(o.verbose)); return err }
 	if o.output == "json" {
 		write = func() error { return writeJSON(a.Stdout, report) }
 	}
@@ -151,7 +152,7 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doc
 		return withCode(exitFail, nil)
 	case report.Configurations == 0:
 		return withCode(exitNothing, errors.New("nothing to check: no webhook configuration, policy or binding was found"))
-	case len(report.Inconclusive()) > 0 && (o.strict || len(o.input.Manifests) == 0):
+	case len(report.Inconclusive()) > 0:
 		return withCode(exitInconclusive, nil)
 	}
 	return nil
