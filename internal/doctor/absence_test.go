@@ -33,6 +33,7 @@ func TestAbsence(t *testing.T) {
 		"nothing fills the caBundle":        {"cf-reach-3/bad", "CF-REACH-3", as, true},
 		"an account whose rights are known": {"cf-reach-3/bad", "CF-REACH-3", func(all []shipped.Manifest) []shipped.Manifest { return reads(account(all)) }, true},
 		"an account with unknown rights":    {"cf-reach-3/bad", "CF-REACH-3", account, false},
+		"firewalls block port 9443":         {"cf-match-3/good", "CF-REACH-2", as, false},
 		"another policy": {"cf-match-8/bad", "CF-MATCH-8", func(all []shipped.Manifest) []shipped.Manifest {
 			all[0].Object["metadata"].(map[string]any)["name"] = "other"
 			return all

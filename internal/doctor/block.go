@@ -186,11 +186,10 @@ func checkScheduling(c *checker) {
 }
 
 func checkUninstall(c *checker, h *webhook) {
-	if !h.fails || h.backend == nil || !slices.ContainsFunc(h.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-		return slices.Contains(operations(r), "DELETE")
-	}) {
+	if !h.fails || h.backend == nil {
 		return
 	}
+	c.ownDeletions(h)
 	var probes []probe
 	for _, resource := range []string{"pods", "configmaps", "secrets", "services", "serviceaccounts", "deployments.apps", "replicasets.apps", "leases.coordination.k8s.io"} {
 		probes = append(probes, newProbe(c.world, about{operation: "DELETE", resource: resource, namespace: h.backend.namespace, name: h.backend.name, user: "namespace-controller"}))

@@ -134,7 +134,10 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	return report, err
 }
 
-const definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
+const (
+	definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
+	clusterRoles   = "ClusterRole.rbac.authorization.k8s.io"
+)
 
 // oldestMinor is the oldest supported minor version of Kubernetes.
 const oldestMinor = 34
@@ -184,7 +187,9 @@ func (w *world) readAdmission() error {
 		}
 	}
 	admission, err := reach.New(manifests)
-	w.admission = admission
+	if w.admission = admission; admission != nil {
+		w.broken = admission.ExpressionErrors()
+	}
 	return errors.Join(append(errs, err)...)
 }
 

@@ -221,7 +221,7 @@ func checkSideDoors(c *checker) {
 func checkConditions(c *checker) {
 	for _, h := range c.chosen() {
 		broken := false
-		for _, problem := range c.admission.ExpressionErrors() {
+		for _, problem := range c.broken {
 			if problem.Webhook != "" && h.key() == problem.Kind+" "+problem.Name+" "+problem.Webhook {
 				broken = true
 				c.webhook(h, problem.Field, Finding{Severity: Error, Request: everyRequest, Message: "the condition does not compile: " + firstLine(problem.Text)})

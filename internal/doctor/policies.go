@@ -207,7 +207,7 @@ func (c *checker) selects(o *object, field string, match *admissionregistrationv
 }
 
 func checkExpressions(c *checker) {
-	for _, problem := range c.admission.ExpressionErrors() {
+	for _, problem := range c.broken {
 		for _, policy := range c.judgedPolicies() {
 			if problem.Webhook == "" && policy.GetKind() == problem.Kind && policy.GetName() == problem.Name {
 				c.add(policy.object, problem.Field, Finding{Severity: Error, Request: everyPolicyRequest, Message: "the expression does not compile: " + firstLine(problem.Text)})

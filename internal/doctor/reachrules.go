@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 
@@ -112,17 +114,33 @@ func checkPort(c *checker, h *webhook) {
 		c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: everyRequest, Message: fmt.Sprintf("Service %s has no port %d; it has %s", b, want, strings.Join(ports, ", "))})
 		return
 	}
-	if name := b.spec.Ports[at].TargetPort.StrVal; name != "" && len(b.workloads) > 0 && !b.workloads[0].hasPort(name) {
+	target := cmp.Or(b.spec.Ports[at].TargetPort.IntVal, want)
+	if name := b.spec.Ports[at].TargetPort.StrVal; name != "" && len(b.workloads) > 0 {
+		target = b.workloads[0].port(name)
+	} else if name != "" {
+		return
+	}
+	switch {
+	case target == 443 || target == 10250 || b.spec.Type == corev1.ServiceTypeExternalName:
+	case target > 0:
+		c.remark(h.configuration, fmt.Sprintf("Service %s leads to port %d of its Pods: the firewall of a private cluster, which often allows API servers only 443 and 10250, needs a rule for it", b, target))
+	default:
+		name := b.spec.Ports[at].TargetPort.StrVal
 		c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: everyRequest, Message: fmt.Sprintf("port %d of Service %s leads to the port %q of its Pods, which no container of %s has", want, b, name, b.workloads[0])})
 	}
 }
 
-// hasPort reports whether a container of a workload has a port with a name.
-func (w workload) hasPort(name string) bool {
+// port returns the number of the port with a name of a container of a workload, or 0.
+func (w workload) port(name string) int32 {
 	pod := w.spec.Template.Spec
-	return slices.ContainsFunc(slices.Concat(pod.Containers, pod.InitContainers), func(container corev1.Container) bool {
-		return slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
-	})
+	for _, container := range slices.Concat(pod.Containers, pod.InitContainers) {
+		for _, p := range container.Ports {
+			if p.Name == name {
+				return p.ContainerPort
+			}
+		}
+	}
+	return 0
 }
 
 // injects reports whether an annotation asks for a caBundle.
@@ -138,7 +156,7 @@ func (w *world) setsConfigurations(o *object) *object {
 	has := func(values []string, want ...string) bool {
 		return slices.ContainsFunc(values, func(value string) bool { return value == "*" || slices.Contains(want, value) })
 	}
-	for _, role := range slices.Concat(w.byKind["ClusterRole.rbac.authorization.k8s.io"], w.byKind["Role.rbac.authorization.k8s.io"]) {
+	for _, role := range slices.Concat(w.byKind[clusterRoles], w.byKind["Role.rbac.authorization.k8s.io"]) {
 		if role.manifest != nil && slices.ContainsFunc(as[rbacv1.ClusterRole](role).Rules, func(r rbacv1.PolicyRule) bool {
 			return has(r.APIGroups, admissionregistrationv1.GroupName) && has(r.Resources, resource) && has(r.Verbs, "update", "patch")
 		}) {
@@ -152,7 +170,7 @@ func (w *world) setsConfigurations(o *object) *object {
 func (w *world) rightsKnown(b *backend) bool {
 	return slices.ContainsFunc(b.workloads, func(serves workload) bool {
 		account := serves.spec.Template.Spec.ServiceAccountName
-		return account == "" || account == "default" || len(w.byKind["ClusterRole.rbac.authorization.k8s.io"]) > 0
+		return account == "" || account == "default" || len(w.byKind[clusterRoles]) > 0
 	})
 }
 
@@ -190,6 +208,7 @@ func (c *checker) emptyBundle(h *webhook, bad func(Severity, string)) {
 	role := c.setsConfigurations(o)
 	switch {
 	case injects(o) && o.manifest != nil:
+		c.injected(h, bad)
 	case injects(o) && c.input.Now.Sub(o.GetCreationTimestamp().Time) < 5*time.Minute:
 		c.inconclusive(o, "the caBundle is empty, and the configuration is younger than 5 minutes: it may still be injected")
 	case injects(o):
@@ -200,6 +219,45 @@ func (c *checker) emptyBundle(h *webhook, bad func(Severity, string)) {
 		c.inconclusive(o, "the caBundle is empty, and the files do not show whether a controller may set it at run time")
 	default:
 		bad(c.severity(h, ""), "the caBundle is empty, and no annotation asks for one: the API server uses the CAs of its system, which sign no certificate for a Service")
+	}
+}
+
+// certificate has the fields of a Certificate of cert-manager that matter here.
+type certificate struct {
+	Spec struct {
+		DNSNames []string `json:"dnsNames"`
+		IsCA     bool     `json:"isCA"`
+	} `json:"spec"`
+}
+
+// injected compares the annotation for cert-manager with the Certificates of the same files.
+func (c *checker) injected(h *webhook, bad func(Severity, string)) {
+	const key = "cert-manager.io/inject-ca-from"
+	value, host := h.configuration.GetAnnotations()[key], h.backend.name+"."+h.backend.namespace+".svc"
+	namespace, name, _ := strings.Cut(value, "/")
+	var named *certificate
+	var right []string
+	for _, o := range c.list("Certificate.cert-manager.io", "") {
+		one := as[certificate](o)
+		if (&x509.Certificate{DNSNames: one.Spec.DNSNames}).VerifyHostname(host) == nil {
+			right = append(right, o.GetNamespace()+"/"+o.GetName())
+		}
+		if o.GetName() == name && (o.GetNamespace() == namespace || o.GetNamespace() == "") {
+			named = &one
+		}
+	}
+	problem := ""
+	switch {
+	case value == "":
+	case len(validation.IsDNS1123Subdomain(namespace))+len(validation.IsDNS1123Subdomain(name)) > 0:
+		problem = fmt.Sprintf("%s is %q, which is not NAMESPACE/NAME of a Certificate: cert-manager injects no caBundle", key, value)
+	case named == nil && len(right) > 0:
+		problem = fmt.Sprintf("%s is %q, which is no Certificate of the files; %s is for Service %s", key, value, strings.Join(right, ", "), h.backend)
+	case named != nil && len(named.Spec.DNSNames) > 0 && len(right) == 0 && !named.Spec.IsCA:
+		problem = fmt.Sprintf("Certificate %s is for %s, not for %s, which the API server calls", value, strings.Join(named.Spec.DNSNames, ", "), host)
+	}
+	if problem != "" {
+		bad(c.severity(h, ""), problem)
 	}
 }
 
