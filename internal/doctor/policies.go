@@ -94,15 +94,12 @@ func (c *checker) refuses(policy *policy, probes []probe) {
 			if f.Kind != policy.GetKind() || f.Name != policy.GetName() {
 				continue
 			}
-			denies := slices.ContainsFunc(policy.bindings, func(b *binding) bool {
-				return b.GetName() == f.Binding && slices.Contains(b.spec.ValidationActions, admissionregistrationv1.Deny)
-			})
 			switch {
 			case f.Effect == reach.EffectUnknown:
 				unknown = f.Text
 			case f.Effect == reach.EffectRefused:
 				certain.affects(p, f.Text)
-			case f.Effect == reach.EffectInvalid && denies:
+			case f.Effect == reach.EffectInvalid && c.denies(f):
 				likely.affects(p, f.Text)
 			}
 		}
@@ -115,6 +112,13 @@ func (c *checker) refuses(policy *policy, probes []probe) {
 	case unknown != "" && len(policy.bindings) > 0:
 		c.inconclusive(policy.object, unknown)
 	}
+}
+
+// denies reports whether the binding of a validating policy has Deny.
+func (w *world) denies(f reach.Finding) bool {
+	return slices.ContainsFunc(w.bindings, func(b *binding) bool {
+		return b.GetKind() == f.Kind+"Binding" && b.GetName() == f.Binding && slices.Contains(b.spec.ValidationActions, admissionregistrationv1.Deny)
+	})
 }
 
 // affects adds a request that a policy refuses, and the reason of the first.
