@@ -33,13 +33,11 @@ func (r *Report) Accept(earlier *Report) (gone []Finding) {
 		}
 	}
 	gone = slices.DeleteFunc(slices.Clone(earlier.Findings), in(r.Findings))
+	before := len(r.NotChecked)
 	r.NotChecked = slices.DeleteFunc(r.NotChecked, func(u Undecided) bool {
-		accepted := u.Verdict == framework.Inconclusive && slices.Contains(earlier.NotChecked, u)
-		if accepted {
-			r.accepted++
-		}
-		return accepted
+		return u.Verdict == framework.Inconclusive && slices.Contains(earlier.NotChecked, u)
 	})
+	r.accepted = before - len(r.NotChecked)
 	r.suppress(in(earlier.Findings))
 	return gone
 }

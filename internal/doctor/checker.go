@@ -101,13 +101,6 @@ func (c *checker) inconclusive(o *object, reason string) {
 	c.undecided(framework.Inconclusive, o, reason)
 }
 
-// remark adds what is only worth a look, whatever the level of the rule.
-func (c *checker) remark(o *object, reason string) {
-	only := *c
-	only.rule.Level = framework.May
-	only.inconclusive(o, reason)
-}
-
 // waits describes what happens to a request while the webhook does not answer.
 func waits(h *webhook) string {
 	if h.fails {

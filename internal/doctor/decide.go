@@ -60,24 +60,16 @@ func (w *world) reaches(h *webhook, p probe) decision {
 }
 
 // exemptsBy returns the key of a label, other than the name of a namespace, by which a selector can exempt a namespace. Kubernetes makes
-// the system namespaces, and gives them no values of a project.
+// the system namespaces. They have no values of a project, but may have those of a distribution.
 func exemptsBy(selector *metav1.LabelSelector, namespace string) string {
 	system := slices.Contains([]string{kubeSystem, nodeLeases, metav1.NamespaceDefault}, namespace)
 	for _, r := range requirements(selector) {
-		own := r.Operator == metav1.LabelSelectorOpNotIn && !isPlatformLabel(r.Key)
+		own := r.Operator == metav1.LabelSelectorOpNotIn && !strings.Contains(r.Key, "kubernetes.io/") && !strings.Contains(r.Key, "k8s.io/") && !strings.Contains(r.Key, "openshift.io/")
 		if !optsIn(r) && r.Key != nameLabel && !(system && own) {
 			return r.Key
 		}
 	}
 	return ""
-}
-
-// isPlatformLabel reports whether a distribution of Kubernetes can set a label of a system namespace.
-func isPlatformLabel(key string) bool {
-	domain, _, _ := strings.Cut(key, "/")
-	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "openshift.io"}, func(platform string) bool {
-		return domain == platform || strings.HasSuffix(domain, "."+platform)
-	})
 }
 
 // reached returns the requests for which a webhook is called. If there are none, it returns those for which it may be called, and why

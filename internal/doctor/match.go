@@ -8,7 +8,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -50,7 +49,7 @@ func matchRules() []Rule {
 		},
 		{
 			ID: "CF-MATCH-5", Name: "object-selector", Level: framework.Should,
-			Fix:    "select namespaces instead, or use a matchCondition about the user",
+			Fix:    "use a matchCondition about the user instead, or for objects in namespaces, select these",
 			Source: []string{typesSource, issue("open-policy-agent/gatekeeper/pull/2034"), issue("IBM/portieris/pull/144"), issue("kubernetes/kubernetes/issues/110169")},
 			Check:  each(checkObjectSelectors),
 		},
@@ -90,7 +89,9 @@ func (c *checker) versions(h *webhook, index int, group, resource string) {
 	var missing []string
 	for _, served := range known {
 		covered := slices.ContainsFunc(c.webhooks, func(other *webhook) bool {
-			return sharesResource(h, other, group, resource, served.Version)
+			return sameBackend(h, other) && slices.ContainsFunc(other.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+				return containsOrAll(r.APIGroups, group) && containsOrAll(r.APIVersions, served.Version) && (containsOrAll(r.Resources, resource) || slices.Contains(r.Resources, "*/*"))
+			})
 		})
 		if !covered {
 			missing = append(missing, served.Version)
@@ -104,7 +105,7 @@ func (c *checker) versions(h *webhook, index int, group, resource string) {
 		severity = Warning
 	}
 	var patch []Operation
-	if !slices.ContainsFunc(c.webhooks, func(other *webhook) bool { return other != h && sharesResource(h, other, group, resource) }) { // CF-MATCH-2
+	if !slices.ContainsFunc(c.webhooks, func(other *webhook) bool { return other != h && sameBackend(h, other) }) { // CF-MATCH-2
 		patch = []Operation{{"replace", h.pointer("matchPolicy"), "Equivalent"}}
 	}
 	c.webhook(h, fmt.Sprintf("rules[%d].apiVersions", index), Finding{
@@ -113,12 +114,8 @@ func (c *checker) versions(h *webhook, index int, group, resource string) {
 	})
 }
 
-// sharesResource reports whether another webhook of the same backend has a rule for a resource, in one of the versions if there are some.
-func sharesResource(h, other *webhook, group, resource string, versions ...string) bool {
-	return other.mutates == h.mutates && other.address() == h.address() && slices.ContainsFunc(other.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-		in := len(versions) == 0 || slices.ContainsFunc(versions, func(version string) bool { return containsOrAll(r.APIVersions, version) })
-		return in && containsOrAll(r.APIGroups, group) && (containsOrAll(r.Resources, resource) || slices.Contains(r.Resources, "*/*"))
-	})
+func sameBackend(h, other *webhook) bool {
+	return other.mutates == h.mutates && other.address() == h.address()
 }
 
 func containsOrAll(list []string, one string) bool {
@@ -128,7 +125,7 @@ func containsOrAll(list []string, one string) bool {
 func checkTwice(c *checker) {
 	for i, h := range c.webhooks {
 		for _, other := range c.webhooks[:i] {
-			if h.mutates != other.mutates || h.address() != other.address() || h.address() == "" || !c.judged(h.configuration) && !c.judged(other.configuration) {
+			if !sameBackend(h, other) || h.address() == "" || !c.judged(h.configuration) && !c.judged(other.configuration) {
 				continue
 			}
 			if c.sameWebhook(other, h) || c.convertedCall(other, h) {
@@ -140,13 +137,7 @@ func checkTwice(c *checker) {
 
 // sameWebhook checks that two configurations do not have the same webhook. It reports whether there is a finding.
 func (c *checker) sameWebhook(h, other *webhook) bool {
-	path := func(h *webhook) string {
-		if h.ClientConfig.Service != nil {
-			return ptr.Deref(h.ClientConfig.Service.Path, "/")
-		}
-		return ""
-	}
-	same := h.configuration != other.configuration && h.Name == other.Name && path(h) == path(other) && equality.Semantic.DeepEqual(h.NamespaceSelector, other.NamespaceSelector) &&
+	same := h.configuration != other.configuration && h.Name == other.Name && equality.Semantic.DeepEqual(h.ClientConfig.Service, other.ClientConfig.Service) && equality.Semantic.DeepEqual(h.NamespaceSelector, other.NamespaceSelector) &&
 		equality.Semantic.DeepEqual(h.ObjectSelector, other.ObjectSelector) && equality.Semantic.DeepEqual(h.Rules, other.Rules)
 	if same {
 		c.webhook(h, "name", Finding{Severity: Warning, Request: everyRequest, Message: fmt.Sprintf("%s has the same webhook, with the same rules and selectors: each request leads to two calls", other.configuration)})
@@ -210,7 +201,7 @@ func checkSideDoors(c *checker) {
 	ephemeral := newProbe(c.world, about{operation: "UPDATE", resource: "pods/ephemeralcontainers", namespace: ordinary, name: "pod-1", object: podSpec()})
 	for _, h := range c.chosen() {
 		covered := slices.ContainsFunc(c.webhooks, func(other *webhook) bool { // the webhook, or another one of its backend
-			return other.mutates == h.mutates && other.address() == h.address() && c.reaches(other, ephemeral).possible()
+			return sameBackend(h, other) && c.reaches(other, ephemeral).possible()
 		})
 		if !h.mutates && h.fails && !covered && c.reaches(h, pod).called {
 			c.webhook(h, "rules", Finding{Severity: Warning, Request: ephemeral.text, Message: "the webhook sees each new Pod, but no container that is added to it later"})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // excludable returns the namespaces that a webhook can leave out so that it is not called for any of the probes, or none if there is no
@@ -27,28 +28,29 @@ func excludable(h *webhook, probes []probe) (namespaces []string) {
 	return namespaces
 }
 
-// fixFor returns how a webhook leaves out probes: requests in namespaces by the name of the namespace, and the others by a
-// matchCondition, because a namespaceSelector does not apply to them.
+// fixFor returns how a webhook leaves out probes: those in namespaces by the name of the namespace. A namespaceSelector does not apply to the
+// others, of which the first has another fix.
 func fixFor(h *webhook, probes []probe) string {
-	inside := func(p probe) bool { return len(excludable(h, []probe{p})) > 0 }
-	var fixes []string
-	if namespaces := excludable(h, slices.DeleteFunc(slices.Clone(probes), func(p probe) bool { return !inside(p) })); len(namespaces) > 0 {
-		fixes = append(fixes, fmt.Sprintf("%s [%s]", byName, strings.Join(namespaces, ", ")))
-	}
+	var inside []probe
+	condition := "leave out %s with a matchCondition, such as %s, or name fewer resources"
+	fix, others := "", ""
 	for _, p := range probes {
 		switch {
-		case inside(p):
+		case len(excludable(h, []probe{p})) > 0:
+			inside = append(inside, p)
+		case others != "":
 		case p.selected() == ordinary:
-			return strings.Join(append(fixes, "let namespaces opt in with a label in namespaceSelector, or use failurePolicy Ignore"), "; ")
+			others = "let namespaces opt in with a label in namespaceSelector, or use failurePolicy Ignore"
+		case p.User.Name == node:
+			others = fmt.Sprintf(condition, p.Resource.Resource, `!("system:nodes" in request.userInfo.groups)`)
 		default:
-			condition := fmt.Sprintf("request.userInfo.username != %q", p.User.Name)
-			if p.User.Name == node {
-				condition = `!("system:nodes" in request.userInfo.groups)`
-			}
-			return strings.Join(append(fixes, fmt.Sprintf("leave out %s with a matchCondition, such as %s, or name fewer resources", p.Resource.Resource, condition)), "; ")
+			others = fmt.Sprintf(condition, p.Resource.Resource, fmt.Sprintf("request.userInfo.username != %q", p.User.Name))
 		}
 	}
-	return strings.Join(fixes, "; ")
+	if len(inside) > 0 {
+		fix = fmt.Sprintf("%s [%s]; ", byName, strings.Join(excludable(h, inside), ", "))
+	}
+	return strings.TrimSuffix(fix+others, "; ")
 }
 
 // selected returns the namespace that a namespaceSelector selects or not: of a Namespace, the object itself.
@@ -79,23 +81,21 @@ func (r *Report) setPatches() {
 }
 
 // without returns the namespaceSelector of a webhook that leaves out more namespaces.
-func (h *webhook) without(namespaces []string) *metav1.LabelSelector {
-	selector := h.NamespaceSelector.DeepCopy()
-	if selector == nil {
-		selector = &metav1.LabelSelector{}
-	}
-	at := slices.IndexFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
-		return r.Key == nameLabel && r.Operator == metav1.LabelSelectorOpNotIn
+func (h *webhook) without(namespaces []string) metav1.LabelSelector {
+	selector := ptr.Deref(h.NamespaceSelector.DeepCopy(), metav1.LabelSelector{})
+	names := metav1.LabelSelectorRequirement{Key: nameLabel, Operator: metav1.LabelSelectorOpNotIn}
+	selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+		if r.Key != nameLabel || r.Operator != metav1.LabelSelectorOpNotIn {
+			return false
+		}
+		names.Values = append(names.Values, r.Values...)
+		return true
 	})
-	if at < 0 {
-		at = len(selector.MatchExpressions)
-		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: nameLabel, Operator: metav1.LabelSelectorOpNotIn})
-	}
-	one := &selector.MatchExpressions[at]
 	for _, namespace := range namespaces {
-		if !slices.Contains(one.Values, namespace) {
-			one.Values = append(one.Values, namespace)
+		if !slices.Contains(names.Values, namespace) {
+			names.Values = append(names.Values, namespace)
 		}
 	}
+	selector.MatchExpressions = append(selector.MatchExpressions, names)
 	return selector
 }

@@ -105,7 +105,7 @@ func TestFixFitsRequest(t *testing.T) {
 		"value of a platform":   {"CF-BLOCK-2", pods, map[string]any{"namespaceSelector": own("openshift.io/run-level", "NotIn")}, Warning, "coredns", "NotIn [kube-system]", "", `"kube-system"`},
 		"own value, other":      {"CF-BLOCK-1", pods, map[string]any{"namespaceSelector": own("example.com/guard", "NotIn"), "clientConfig": map[string]any{"service": map[string]any{"namespace": "other", "name": "guard"}}}, Warning, "in other", "NotIn [other]", "", `"other"`},
 		"opt in":                {"CF-MATCH-5", ruleOf("DELETE", "example.com", "widgets"), map[string]any{"objectSelector": map[string]any{"matchLabels": map[string]any{"used": "yes"}}}, Note, "DELETE widgets without the label used", "leave out the objectSelector", "select namespaces", ""},
-		"way out":               {"CF-MATCH-5", ruleOf("UPDATE", "example.com", "widgets"), map[string]any{"objectSelector": own("skip", "NotIn")}, Warning, "UPDATE widgets with the label skip", "select namespaces", "", ""},
+		"way out":               {"CF-MATCH-5", ruleOf("UPDATE", "example.com", "widgets"), map[string]any{"objectSelector": own("skip", "NotIn")}, Warning, "UPDATE widgets with the label skip", "", "", ""},
 		"way out, no namespace": {"CF-MATCH-5", ruleOf("UPDATE", "", "nodes"), map[string]any{"objectSelector": own("skip", "NotIn")}, Warning, "UPDATE nodes with the label skip", "use a matchCondition", "select namespaces", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -190,13 +190,10 @@ func checkBindings(c *checker) {
 // the one that is meant.
 func (c *checker) withoutPolicy(binding *binding) {
 	kind, name := strings.TrimSuffix(binding.GetKind(), "Binding"), binding.spec.PolicyName
-	var names []string
-	for _, p := range c.policies {
-		if p.GetKind() == kind {
-			names = append(names, p.GetName())
-		}
-	}
-	if !c.onCluster && suggest.Nearest(name, names) == "" {
+	near := slices.ContainsFunc(c.policies, func(p *policy) bool {
+		return p.GetKind() == kind && suggest.Nearest(name, []string{p.GetName()}) != ""
+	})
+	if !c.onCluster && !near {
 		c.inconclusive(binding.object, fmt.Sprintf("%s %s is not in the files", kind, name))
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
@@ -123,7 +124,9 @@ func checkPort(c *checker, h *webhook) {
 	switch {
 	case target == 443 || target == 10250 || b.spec.Type == corev1.ServiceTypeExternalName:
 	case target > 0:
-		c.remark(h.configuration, fmt.Sprintf("Service %s leads to port %d of its Pods: the firewall of a private cluster, which often allows API servers only 443 and 10250, needs a rule for it", b, target))
+		only := *c
+		only.rule.Level = framework.May
+		only.inconclusive(h.configuration, fmt.Sprintf("Service %s leads to port %d of its Pods: the firewall of a private cluster, which often allows API servers only 443 and 10250, needs a rule for it", b, target))
 	default:
 		name := b.spec.Ports[at].TargetPort.StrVal
 		c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: everyRequest, Message: fmt.Sprintf("port %d of Service %s leads to the port %q of its Pods, which no container of %s has", want, b, name, b.workloads[0])})
@@ -222,28 +225,23 @@ func (c *checker) emptyBundle(h *webhook, bad func(Severity, string)) {
 	}
 }
 
-// certificate has the fields of a Certificate of cert-manager that matter here.
-type certificate struct {
-	Spec struct {
-		DNSNames []string `json:"dnsNames"`
-		IsCA     bool     `json:"isCA"`
-	} `json:"spec"`
-}
-
 // injected compares the annotation for cert-manager with the Certificates of the same files.
 func (c *checker) injected(h *webhook, bad func(Severity, string)) {
 	const key = "cert-manager.io/inject-ca-from"
 	value, host := h.configuration.GetAnnotations()[key], h.backend.name+"."+h.backend.namespace+".svc"
 	namespace, name, _ := strings.Cut(value, "/")
-	var named *certificate
-	var right []string
+	var right, given []string // Certificates for the Service, and the dnsNames of the one that is named
+	var named *object
 	for _, o := range c.list("Certificate.cert-manager.io", "") {
-		one := as[certificate](o)
-		if (&x509.Certificate{DNSNames: one.Spec.DNSNames}).VerifyHostname(host) == nil {
+		hosts, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "dnsNames")
+		if isCA, _, _ := unstructured.NestedBool(o.Object, "spec", "isCA"); isCA { // of a Certificate that can be anywhere
+			hosts = nil
+		}
+		if (&x509.Certificate{DNSNames: hosts}).VerifyHostname(host) == nil {
 			right = append(right, o.GetNamespace()+"/"+o.GetName())
 		}
 		if o.GetName() == name && (o.GetNamespace() == namespace || o.GetNamespace() == "") {
-			named = &one
+			named, given = o, hosts
 		}
 	}
 	problem := ""
@@ -253,8 +251,8 @@ func (c *checker) injected(h *webhook, bad func(Severity, string)) {
 		problem = fmt.Sprintf("%s is %q, which is not NAMESPACE/NAME of a Certificate: cert-manager injects no caBundle", key, value)
 	case named == nil && len(right) > 0:
 		problem = fmt.Sprintf("%s is %q, which is no Certificate of the files; %s is for Service %s", key, value, strings.Join(right, ", "), h.backend)
-	case named != nil && len(named.Spec.DNSNames) > 0 && len(right) == 0 && !named.Spec.IsCA:
-		problem = fmt.Sprintf("Certificate %s is for %s, not for %s, which the API server calls", value, strings.Join(named.Spec.DNSNames, ", "), host)
+	case len(given) > 0 && len(right) == 0:
+		problem = fmt.Sprintf("Certificate %s is for %s, not for %s, which the API server calls", value, strings.Join(given, ", "), host)
 	}
 	if problem != "" {
 		bad(c.severity(h, ""), problem)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -29,9 +28,6 @@ func checkObjectSelectors(c *checker, h *webhook) {
 		return
 	case out >= 0:
 		f.Request, f.Message = h.anyRequest()+" with the label "+all[out].Key, "whoever creates an object can avoid the webhook by the label "+all[out].Key
-		if c.clusterScoped(h) {
-			f.Fix = "use a matchCondition about the user"
-		}
 	default:
 		f.Severity, f.Fix = Note, "leave out the objectSelector if objects without the label must be checked too"
 		f.Request, f.Message = h.anyRequest()+" without the label "+all[in].Key, "objects opt in: an object without the label "+all[in].Key+" is not checked"
@@ -42,16 +38,6 @@ func checkObjectSelectors(c *checker, h *webhook) {
 // anyRequest returns the operation and resource of a request of the first rule.
 func (h *webhook) anyRequest() string {
 	return operations(h.Rules[0])[0] + " " + strings.Join(h.Rules[0].Resources, ", ")
-}
-
-// clusterScoped reports whether the objects of all rules are known to be in no namespace.
-func (c *checker) clusterScoped(h *webhook) bool {
-	return !slices.ContainsFunc(h.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
-		return slices.ContainsFunc(parts(rule), func(part admissionregistrationv1.RuleWithOperations) bool {
-			known := c.Find(part.APIGroups[0], part.Resources[0])
-			return len(known) == 0 || known[0].Namespaced
-		})
-	})
 }
 
 // withoutLabels returns a request of a rule whose objects have no labels, and the field of the rule.

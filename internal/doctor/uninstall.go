@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,35 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ownDeletions checks that what the files of a webhook define can be deleted when the webhook is gone: CustomResourceDefinitions and
-// roles, custom resources, and custom resources with finalizers, which an update removes. The update alone is a note: without its
-// controller, nothing removes a finalizer.
+// ownDeletions checks that what the files have beside a webhook can be deleted when the webhook is gone: objects without a namespace,
+// custom resources of their definitions, and custom resources with finalizers, which an update removes. The update alone is a note: often
+// the controller that removes finalizers is gone too.
 func (c *checker) ownDeletions(h *webhook) {
-	var probes []probe
-	for key, resource := range map[string]string{
-		definitionKind: "customresourcedefinitions.apiextensions.k8s.io",
-		clusterRoles:   "clusterroles.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io": "clusterrolebindings.rbac.authorization.k8s.io",
-	} {
-		for _, o := range c.list(key, "") {
-			if o.manifest != nil {
-				probes = append(probes, newProbe(c.world, about{operation: "DELETE", resource: resource, name: o.GetName()}))
-			}
+	var probes, updates []probe
+	for _, m := range c.input.Manifests {
+		o := unstructured.Unstructured{Object: m.Object}
+		if known := c.Of(o.GroupVersionKind()); known != nil && !known.Namespaced {
+			probes = append(probes, newProbe(c.world, about{operation: "DELETE", resource: known.GroupResource().String(), version: known.Version, name: o.GetName(), labels: o.GetLabels()}))
 		}
-	}
-	slices.SortFunc(probes, func(a, b probe) int { return strings.Compare(a.text, b.text) })
-	var updates []probe
-	for _, o := range c.list(definitionKind, "") {
 		defined := schema.ParseGroupResource(o.GetName())
-		for i, known := range c.Find(defined.Group, defined.Resource) {
-			if i > 0 || o.manifest == nil {
-				break // one version is enough
-			}
-			a := about{operation: "DELETE", resource: known.GroupResource().String(), version: known.Version, name: "example-1", user: "namespace-controller"}
-			if a.namespace = ordinary; !known.Namespaced {
-				a.namespace = ""
+		if known := c.Find(defined.Group, defined.Resource); len(known) > 0 && kindKey(o.GroupVersionKind()) == definitionKind {
+			a := about{operation: "DELETE", resource: defined.String(), version: known[0].Version, name: "example-1"}
+			if known[0].Namespaced {
+				a.namespace, a.user = ordinary, "namespace-controller"
 			}
 			probes = append(probes, newProbe(c.world, a))
-			if a.operation, a.user = "UPDATE", ""; c.removesFinalizers(h.backend, known.GroupResource()) {
+			if a.operation = "UPDATE"; c.removesFinalizers(h.backend, defined) {
 				updates = append(updates, withoutFinalizers(c.world, newProbe(c.world, a)))
 			}
 		}
