@@ -20,7 +20,8 @@ func TestAbsence(t *testing.T) {
 		return all
 	}
 	reads := func(all []shipped.Manifest) []shipped.Manifest {
-		return append(all, shipped.Manifest{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "a"}}})
+		subjects := []any{map[string]any{"kind": "ServiceAccount", "name": "guard", "namespace": "guard-system"}}
+		return append(all, shipped.Manifest{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "a"}, "subjects": subjects}})
 	}
 	as := func(all []shipped.Manifest) []shipped.Manifest { return all }
 	for name, test := range map[string]struct {

@@ -35,8 +35,8 @@ func possible(subresource, operation string) bool {
 // have theirs is a warning.
 func checkDead(c *checker, h *webhook) {
 	if len(h.Rules) == 0 {
-		if role := c.setsConfigurations(h.configuration); role != nil && h.configuration.manifest != nil {
-			c.inconclusive(h.configuration, fmt.Sprintf("webhook %s has no rules, and a controller with %s can set them at run time", h.Name, role))
+		if why := c.setAtRunTime(h); why != "" {
+			c.inconclusive(h.configuration, fmt.Sprintf("webhook %s has no rules, and %s", h.Name, why))
 			return
 		}
 		c.webhook(h, "rules", Finding{Severity: Error, Message: "it has no rules: it is never called"})

@@ -41,6 +41,10 @@ func fixFor(h *webhook, probes []probe) string {
 		case others != "":
 		case p.selected() == ordinary:
 			others = "let namespaces opt in with a label in namespaceSelector, or use failurePolicy Ignore"
+		case h.backend != nil && p.selected() == h.backend.namespace: // default
+			others = "give the webhook a namespace of its own, and exclude that by its name"
+		case p.selected() != "" && p.selected() != metav1.NamespaceDefault:
+			others = fmt.Sprintf("take %s out of the namespaces in namespaceSelector", p.selected())
 		case p.User.Name == node:
 			others = fmt.Sprintf(condition, p.Resource.Resource, `!("system:nodes" in request.userInfo.groups)`)
 		default:

@@ -169,12 +169,25 @@ func (w *world) setsConfigurations(o *object) *object {
 	return nil
 }
 
-// rightsKnown reports whether files show what the program behind a Service may do: its workload, and a role if it has an account.
-func (w *world) rightsKnown(b *backend) bool {
-	return slices.ContainsFunc(b.workloads, func(serves workload) bool {
-		account := serves.spec.Template.Spec.ServiceAccountName
-		return account == "" || account == "default" || len(w.byKind[clusterRoles]) > 0
-	})
+// setAtRunTime returns why a controller may set a field of a configuration of the files at run time, or "" if the files show that none may: a
+// role allows it, or they have not what serves the webhook, with the bindings of its account.
+func (c *checker) setAtRunTime(h *webhook) string {
+	if h.configuration.manifest == nil || h.backend == nil {
+		return ""
+	}
+	if role := c.setsConfigurations(h.configuration); role != nil {
+		return fmt.Sprintf("a controller with %s can set this at run time", role)
+	}
+	bindings := slices.Concat(c.byKind["ClusterRoleBinding.rbac.authorization.k8s.io"], c.byKind["RoleBinding.rbac.authorization.k8s.io"])
+	if slices.ContainsFunc(h.backend.workloads, func(serves workload) bool {
+		account := cmp.Or(serves.spec.Template.Spec.ServiceAccountName, "default")
+		return account == "default" || slices.ContainsFunc(bindings, func(o *object) bool {
+			return slices.ContainsFunc(as[rbacv1.ClusterRoleBinding](o).Subjects, func(s rbacv1.Subject) bool { return s.Name == account })
+		})
+	}) {
+		return ""
+	}
+	return "the files do not show whether a controller may set this at run time"
 }
 
 func checkBundle(c *checker, h *webhook) {
@@ -208,7 +221,7 @@ func checkBundle(c *checker, h *webhook) {
 // emptyBundle checks a webhook without a caBundle.
 func (c *checker) emptyBundle(h *webhook, bad func(Severity, string)) {
 	o := h.configuration
-	role := c.setsConfigurations(o)
+	why := c.setAtRunTime(h)
 	switch {
 	case injects(o) && o.manifest != nil:
 		c.injected(h, bad)
@@ -216,10 +229,8 @@ func (c *checker) emptyBundle(h *webhook, bad func(Severity, string)) {
 		c.inconclusive(o, "the caBundle is empty, and the configuration is younger than 5 minutes: it may still be injected")
 	case injects(o):
 		bad(c.severity(h, ""), "an annotation asks for a caBundle, but none was injected")
-	case o.manifest != nil && role != nil:
-		c.inconclusive(o, fmt.Sprintf("the caBundle is empty, and a controller with %s can set it at run time", role))
-	case o.manifest != nil && !c.rightsKnown(h.backend):
-		c.inconclusive(o, "the caBundle is empty, and the files do not show whether a controller may set it at run time")
+	case why != "":
+		c.inconclusive(o, "the caBundle is empty, and "+why)
 	default:
 		bad(c.severity(h, ""), "the caBundle is empty, and no annotation asks for one: the API server uses the CAs of its system, which sign no certificate for a Service")
 	}

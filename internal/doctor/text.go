@@ -25,6 +25,9 @@ func (r *Report) Text(verbose bool) string {
 		undecided, key = r.NotChecked, func(u Undecided) string { return fmt.Sprint(u) }
 	}
 	for _, group := range groupBy(undecided, key) {
+		if group[0].Verdict != framework.Inconclusive && !verbose {
+			continue
+		}
 		fmt.Fprintf(&lines, "%s  %s  %s%s: %s\n", r.nameOf(group[0].Verdict), group[0].Rule, cmp.Or(group[0].Object, "every object"), andMore(nil, len(group)-1), group[0].Reason)
 	}
 	if lines.Len() > 0 {
