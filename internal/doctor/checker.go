@@ -75,11 +75,12 @@ func (c *checker) requests(h *webhook, field string, probes []probe, f Finding) 
 			f.More = append(f.More, p.text)
 		}
 	}
-	if namespaces := excludable(h, called); len(namespaces) > 0 {
+	fix, namespaces := fixFor(h, called)
+	if len(namespaces) > 0 {
 		f.exclude = []exclusion{{h, namespaces}}
 	}
 	if _, or, also := strings.Cut(c.rule.Fix, "], or "); f.Fix == "" && strings.HasPrefix(c.rule.Fix, byName) {
-		if f.Fix = fixFor(h, called); also {
+		if f.Fix = fix; also {
 			f.Fix += ", or " + or
 		}
 	}

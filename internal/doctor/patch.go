@@ -9,52 +9,38 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// excludable returns the namespaces that a webhook can leave out so that it is not called for any of the probes, or none if there is no
-// such selector: a request has no namespace, or one that can be any, or the webhook names its namespaces.
-func excludable(h *webhook, probes []probe) (namespaces []string) {
-	for _, r := range requirements(h.NamespaceSelector) {
-		if r.Key == nameLabel && optsIn(r) {
-			return nil
-		}
-	}
+// fixFor returns how a webhook leaves out probes: those in namespaces by the name of the namespace, and the others, of which the first has a
+// fix, in another way. If a namespaceSelector leaves out all of them, it also returns its namespaces.
+func fixFor(h *webhook, probes []probe) (fix string, namespaces []string) {
+	byLabel := slices.ContainsFunc(requirements(h.NamespaceSelector), func(r metav1.LabelSelectorRequirement) bool { return r.Key == nameLabel && optsIn(r) })
+	const condition = "leave out %s with a matchCondition, such as %s, or name fewer resources"
+	others := ""
 	for _, p := range probes {
 		switch namespace := p.selected(); {
-		case namespace == "", namespace == ordinary, namespace == metav1.NamespaceDefault:
-			return nil
-		case !slices.Contains(namespaces, namespace):
+		case slices.Contains(namespaces, namespace):
+		case !byLabel && namespace != "" && namespace != ordinary && namespace != metav1.NamespaceDefault:
 			namespaces = append(namespaces, namespace)
-		}
-	}
-	return namespaces
-}
-
-// fixFor returns how a webhook leaves out probes: those in namespaces by the name of the namespace. A namespaceSelector does not apply to the
-// others, of which the first has another fix.
-func fixFor(h *webhook, probes []probe) string {
-	var inside []probe
-	condition := "leave out %s with a matchCondition, such as %s, or name fewer resources"
-	fix, others := "", ""
-	for _, p := range probes {
-		switch {
-		case len(excludable(h, []probe{p})) > 0:
-			inside = append(inside, p)
 		case others != "":
-		case p.selected() == ordinary:
+		case namespace == ordinary:
 			others = "let namespaces opt in with a label in namespaceSelector, or use failurePolicy Ignore"
-		case h.backend != nil && p.selected() == h.backend.namespace: // default
+		case byLabel && namespace != "":
+			others = fmt.Sprintf("take %s out of the namespaces in namespaceSelector", namespace)
+		case h.backend != nil && namespace == h.backend.namespace:
 			others = "give the webhook a namespace of its own, and exclude that by its name"
-		case p.selected() != "" && p.selected() != metav1.NamespaceDefault:
-			others = fmt.Sprintf("take %s out of the namespaces in namespaceSelector", p.selected())
 		case p.User.Name == node:
 			others = fmt.Sprintf(condition, p.Resource.Resource, `!("system:nodes" in request.userInfo.groups)`)
 		default:
 			others = fmt.Sprintf(condition, p.Resource.Resource, fmt.Sprintf("request.userInfo.username != %q", p.User.Name))
 		}
 	}
-	if len(inside) > 0 {
-		fix = fmt.Sprintf("%s [%s]; ", byName, strings.Join(excludable(h, inside), ", "))
+	fix = fmt.Sprintf("%s [%s]", byName, strings.Join(namespaces, ", "))
+	switch {
+	case others == "":
+		return fix, namespaces
+	case len(namespaces) == 0:
+		return others, nil
 	}
-	return strings.TrimSuffix(fix+others, "; ")
+	return fix + "; " + others, nil
 }
 
 // selected returns the namespace that a namespaceSelector selects or not: of a Namespace, the object itself.

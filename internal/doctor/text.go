@@ -68,7 +68,7 @@ func (f Finding) cause(verbose bool) string {
 	case f.Severity == Note:
 		return f.Rule
 	}
-	return strings.Join([]string{f.Rule, f.Message, f.Request, f.Fix}, "\x00")
+	return strings.Join([]string{f.Rule, string(f.Severity), f.Message, f.Fix}, "\x00")
 }
 
 // causes returns what several rules could not judge for the same reason as one.
@@ -109,7 +109,7 @@ func (f Finding) write(out *strings.Builder, others []Finding) {
 		line("and", more)
 	}
 	for _, other := range others {
-		line("and", strings.TrimSpace(other.Object+" "+other.Field+" "+other.Position()))
+		line("and", strings.Join([]string{other.Object, other.Field, other.Position(), other.Request}, " "))
 	}
 	line("what", f.Message)
 	line("unknown", f.Unknown)

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/reach"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
-	"github.com/admissiontest/admissiontest/internal/kinds"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
 // TestDefaultPlugins compares the plugins with the ones that kube-apiserver says it enables by default.
@@ -36,63 +37,31 @@ func TestDefaultPlugins(t *testing.T) {
 
 // After a refusal, no webhook is called: not of the plugins that follow, and no validating one, which come after all match conditions.
 func TestWhyRefused(t *testing.T) {
-	configuration := func(kind, name, condition string) map[string]any {
-		webhook := map[string]any{"name": name + ".example.com", "rules": []any{ruleOf("CREATE", "", "secrets")}}
-		if condition != "" {
-			webhook["matchConditions"] = []any{map[string]any{"name": "a", "expression": condition}}
-		}
-		return named("admissionregistration.k8s.io/v1", kind+"WebhookConfiguration", name, map[string]any{"webhooks": []any{webhook}})
+	project, err := shipped.Read("testdata/cases/refusals.yaml")
+	if err != nil {
+		t.Fatal(err)
 	}
-	policy := func(expression, action string) []map[string]any {
-		rule := map[string]any{"resourceRules": []any{ruleOf("CREATE", "", "secrets")}}
-		return []map[string]any{
-			named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "p", map[string]any{"spec": map[string]any{"matchConstraints": rule, "validations": []any{map[string]any{"expression": expression}}}}),
-			named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "p", map[string]any{"spec": map[string]any{"policyName": "p", "validationActions": []any{action}}}),
-		}
-	}
-	const fails, holds = "object.metadata.labels.x == 'y'", "true"
-	for name, test := range map[string]struct {
-		objects []map[string]any
-		want    string
-	}{
-		"no error":             {[]map[string]any{configuration("Mutating", "a", holds), configuration("Validating", "b", holds)}, "called called"},
-		"validating, the last": {[]map[string]any{configuration("Mutating", "a", ""), configuration("Validating", "b", ""), configuration("Validating", "c", fails)}, "called none refused"},
-		"mutating, the second": {[]map[string]any{configuration("Mutating", "a", ""), configuration("Mutating", "b", fails), configuration("Mutating", "c", ""), configuration("Validating", "d", "")}, "called refused none none"},
-		"a policy denies":      {append(policy("false", "Deny"), configuration("Mutating", "a", ""), configuration("Validating", "b", "")), "called invalid none"},
-		"a policy warns":       {append(policy("false", "Warn"), configuration("Validating", "b", "")), "invalid called"},
+	for want, names := range map[string][]string{ // the effects, and the names of the configurations and policies
+		"called called":            {"mutating", "validating"},
+		"called none refused":      {"mutating", "validating", "validating-fails"},
+		"called refused none none": {"mutating", "mutating-fails", "mutating-last", "validating"},
+		"called invalid none":      {"mutating", "denies", "validating"},
+		"invalid called":           {"warns", "validating"},
+		"called refused none":      {"mutating", "mutating-fails", "denies"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			secret := named("v1", "Secret", "s", nil)
-			answer, err := Why(t.Context(), Input{Cluster: &Snapshot{Resources: kinds.BuiltIn(), Objects: test.objects}}, Question{Object: secret})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var effects []string
-			for _, s := range answer.Steps {
-				effects = append(effects, string(s.Effect))
-				if s.Reason == reach.ReasonRefused && !strings.Contains(s.Text, "because of ") {
-					t.Errorf("got %q", s.Text)
-				}
-			}
-			if got := strings.Join(effects, " "); got != test.want {
-				t.Errorf("got %q, want %q\n%s", got, test.want, answer.Text())
-			}
+		manifests := slices.DeleteFunc(slices.Clone(project.Manifests), func(m shipped.Manifest) bool {
+			return !slices.Contains(names, (&unstructured.Unstructured{Object: m.Object}).GetName())
 		})
-	}
-}
-
-// The object of a subresource is not the object to ask about.
-func TestWhyParent(t *testing.T) {
-	for kind, want := range map[[2]string]string{
-		{"policy/v1", "Eviction"}:                    "give the Pod with --subresource eviction",
-		{"v1", "Binding"}:                            "give the Pod with --subresource binding",
-		{"authentication.k8s.io/v1", "TokenRequest"}: "give the ServiceAccount with --subresource token",
-		{"autoscaling/v1", "Scale"}:                  "Deployment with --subresource scale, or the ReplicaSet with",
-		{"v1", "PodExecOptions"}:                     "give the Pod with --subresource exec",
-		{"example.com/v1", "Thing"}:                  "give its CustomResourceDefinition",
-	} {
-		if _, err := Why(t.Context(), Input{Manifests: around(t)}, Question{Object: named(kind[0], kind[1], "a", nil)}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", kind[1], err, want)
+		answer, err := Why(t.Context(), Input{Manifests: manifests}, Question{Object: named("v1", "Secret", "s", nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var effects []string
+		for _, s := range answer.Steps {
+			effects = append(effects, string(s.Effect))
+		}
+		if got := strings.Join(effects, " "); got != want {
+			t.Errorf("%s: got %q, want %q\n%s", names, got, want, answer.Text())
 		}
 	}
 }
