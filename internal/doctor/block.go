@@ -112,7 +112,7 @@ func checkSystemSet(c *checker) {
 	for _, h := range c.chosen() {
 		mine := slices.DeleteFunc(slices.Clone(probes), func(p probe) bool { return !h.fails && p.Resource.Resource == "leases" }) // CF-BLOCK-3
 		system := slices.IndexFunc(mine, func(p probe) bool { return p.Resource.Resource == "namespaces" })
-		if c.reaches(h, mine[system]).possible() { // then, the creation of every namespace is worse
+		if c.reaches(h, mine[system]).called { // then, the creation of every namespace is worse
 			mine = slices.Insert(mine, system, every)
 		}
 		c.requests(h, "rules", mine, Finding{Message: "a request that the cluster needs " + waits(h)})

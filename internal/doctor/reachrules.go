@@ -115,21 +115,21 @@ func checkPort(c *checker, h *webhook) {
 		c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: everyRequest, Message: fmt.Sprintf("Service %s has no port %d; it has %s", b, want, strings.Join(ports, ", "))})
 		return
 	}
-	target := cmp.Or(b.spec.Ports[at].TargetPort.IntVal, want)
-	if name := b.spec.Ports[at].TargetPort.StrVal; name != "" && len(b.workloads) > 0 {
-		target = b.workloads[0].port(name)
-	} else if name != "" {
-		return
+	port := b.spec.Ports[at]
+	target := cmp.Or(port.TargetPort.IntVal, want)
+	if name := port.TargetPort.StrVal; name != "" {
+		if len(b.workloads) == 0 {
+			return
+		}
+		if target = b.workloads[0].port(name); target == 0 {
+			c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: everyRequest, Message: fmt.Sprintf("port %d of Service %s leads to the port %q of its Pods, which no container of %s has", want, b, name, b.workloads[0])})
+			return
+		}
 	}
-	switch {
-	case target == 443 || target == 10250 || b.spec.Type == corev1.ServiceTypeExternalName:
-	case target > 0:
+	if target != 443 && target != 10250 && b.spec.Type != corev1.ServiceTypeExternalName {
 		only := *c
 		only.rule.Level = framework.May
 		only.inconclusive(h.configuration, fmt.Sprintf("Service %s leads to port %d of its Pods: the firewall of a private cluster, which often allows API servers only 443 and 10250, needs a rule for it", b, target))
-	default:
-		name := b.spec.Ports[at].TargetPort.StrVal
-		c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: everyRequest, Message: fmt.Sprintf("port %d of Service %s leads to the port %q of its Pods, which no container of %s has", want, b, name, b.workloads[0])})
 	}
 }
 

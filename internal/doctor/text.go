@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -20,30 +21,24 @@ func (r *Report) Text(verbose bool) string {
 			fmt.Fprintf(&lines, "%s  %s %s  %s %s%s: %s\n", f.Severity, f.Rule, f.Name, f.Object, f.Field, andMore(group, len(group)-1), f.Message)
 		}
 	}
-	undecided, key := causes(r.NotChecked), func(u Undecided) string { return string(u.Verdict) + u.Rule }
-	if verbose {
-		undecided, key = r.NotChecked, func(u Undecided) string { return fmt.Sprint(u) }
+	inconclusive, name := slices.DeleteFunc(slices.Clone(r.NotChecked), func(u Undecided) bool { return u.Verdict != framework.Inconclusive }), "inconclusive"
+	if r.remarks {
+		name = "remark"
 	}
-	for _, group := range groupBy(undecided, key) {
-		if group[0].Verdict != framework.Inconclusive && !verbose {
-			continue
-		}
-		fmt.Fprintf(&lines, "%s  %s  %s%s: %s\n", r.nameOf(group[0].Verdict), group[0].Rule, cmp.Or(group[0].Object, "every object"), andMore(nil, len(group)-1), group[0].Reason)
+	groups := groupBy(causes(inconclusive), func(u Undecided) string { return u.Rule })
+	if verbose {
+		groups = groupBy(r.NotChecked, func(u Undecided) string { return fmt.Sprint(u) })
+	}
+	for _, group := range groups {
+		u := group[0]
+		fmt.Fprintf(&lines, "%s  %s  %s%s: %s\n", strings.Replace(string(u.Verdict), "inconclusive", name, 1), u.Rule, cmp.Or(u.Object, "every object"), andMore(nil, len(group)-1), u.Reason)
 	}
 	if lines.Len() > 0 {
 		lines.WriteString("\n")
 	}
 	s := r.Summary
 	return fmt.Sprintf("%s%s%d webhooks, %d policies: %d errors, %d warnings, %d notes, %d suppressed, %d %s\n", out.String(), lines.String(),
-		r.Webhooks, r.Policies, s.Errors, s.Warnings, s.Notes, s.Suppressed, s.Inconclusive, strings.Replace(r.nameOf(framework.Inconclusive), "remark", "remarks", 1))
-}
-
-// nameOf returns how a verdict is printed.
-func (r *Report) nameOf(verdict framework.Verdict) string {
-	if r.remarks && verdict == framework.Inconclusive {
-		return "remark"
-	}
-	return string(verdict)
+		r.Webhooks, r.Policies, s.Errors, s.Warnings, s.Notes, s.Suppressed, s.Inconclusive, strings.Replace(name, "remark", "remarks", 1))
 }
 
 // groupBy returns the items with the same key together, in the order of the first of each.
@@ -73,7 +68,7 @@ func (f Finding) cause(verbose bool) string {
 
 // causes returns what several rules could not judge for the same reason as one.
 func causes(all []Undecided) (joined []Undecided) {
-	for _, group := range groupBy(all, func(u Undecided) string { return string(u.Verdict) + u.Object + "\x00" + u.Reason }) {
+	for _, group := range groupBy(all, func(u Undecided) string { return u.Object + "\x00" + u.Reason }) {
 		one := group[0]
 		for _, other := range group[1:] {
 			one.Rule += ", " + other.Rule
