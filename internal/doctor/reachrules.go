@@ -262,7 +262,7 @@ func (c *checker) injected(h *webhook, bad func(Severity, string)) {
 		problem = fmt.Sprintf("%s is %q, which is not NAMESPACE/NAME of a Certificate: cert-manager injects no caBundle", key, value)
 	case named == nil && len(right) > 0:
 		problem = fmt.Sprintf("%s is %q, which is no Certificate of the files; %s is for Service %s", key, value, strings.Join(right, ", "), h.backend)
-	case len(given) > 0 && len(right) == 0:
+	case len(given) > 0 && len(right) == 0 && h.backend.service != nil:
 		problem = fmt.Sprintf("Certificate %s is for %s, not for %s, which the API server calls", value, strings.Join(given, ", "), host)
 	}
 	if problem != "" {
