@@ -63,8 +63,6 @@ const (
 	ReasonMatchCondition Reason = "MatchCondition"
 	// ReasonErrorIgnored: there was an error, and failurePolicy is Ignore.
 	ReasonErrorIgnored Reason = "ErrorIgnored"
-	// ReasonRefused: an error of another webhook or policy refuses the request before.
-	ReasonRefused Reason = "Refused"
 	// ReasonValid: every validation holds.
 	ReasonValid Reason = "Valid"
 )

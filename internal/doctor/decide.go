@@ -60,7 +60,7 @@ func (w *world) reaches(h *webhook, p probe) decision {
 }
 
 // exemptsBy returns the key of a label, other than the name of a namespace, by which a selector can exempt a namespace. Kubernetes makes
-// the system namespaces. They have no values of a project, but may have those of a distribution.
+// the system namespaces. They have no values of a project, but may have values of a distribution.
 func exemptsBy(selector *metav1.LabelSelector, namespace string) string {
 	system := slices.Contains([]string{kubeSystem, nodeLeases, metav1.NamespaceDefault}, namespace)
 	for _, r := range requirements(selector) {

@@ -103,6 +103,9 @@ func Why(ctx context.Context, input Input, q Question) (*Answer, error) {
 	return answer, nil
 }
 
+// reasonRefused is the reason of what an API server does not get to.
+const reasonRefused reach.Reason = "Refused"
+
 // endAtRefusal marks what an API server does not get to, because the request is refused before: the plugins that follow, and webhooks of the
 // same plugin. The match conditions of all validating webhooks are evaluated before the first one is called.
 func (a *Answer) endAtRefusal() {
@@ -115,7 +118,7 @@ func (a *Answer) endAtRefusal() {
 		s := &a.Steps[i]
 		reached := s.Plugin != refusal.Plugin && i < at || s.Plugin == refusal.Plugin && (s.Webhook == "" || i == at || i < at && s.Plugin == "MutatingAdmissionWebhook")
 		if !reached && s.Effect != reach.EffectNone {
-			s.Effect, s.Reason, s.Text = reach.EffectNone, reach.ReasonRefused, "the request is refused before, because of "+refusal.subject
+			s.Effect, s.Reason, s.Text = reach.EffectNone, reasonRefused, "the request is refused before, because of "+refusal.subject
 		}
 	}
 }
