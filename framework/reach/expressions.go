@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -97,25 +96,37 @@ func compilePolicy(spec policySpec) (*expressions, error) {
 	}, nil
 }
 
-// compileMutations returns no patchers if the API server knows more than this version of k8s.io/apiserver.
-func compileMutations(compiler *cel.CompositedCompiler, mutations []admissionregistrationv1beta1.Mutation, variables cel.OptionalVariableDeclarations) []patch.Patcher {
+// forMutations returns the variables with the types of patches.
+func forMutations(variables cel.OptionalVariableDeclarations) cel.OptionalVariableDeclarations {
 	variables.HasPatchTypes = true
 	if strict := reflect.ValueOf(&variables).Elem().FieldByName("StrictCost"); strict.IsValid() { // Kubernetes 1.34 has it, and needs it
 		strict.SetBool(true)
 	}
+	return variables
+}
+
+// mutationOf returns the field, the expression and the patcher of a mutation, or no expression if the API server knows more than this version
+// of k8s.io/apiserver.
+func mutationOf(m admissionregistrationv1beta1.Mutation) (field string, expression cel.ExpressionAccessor, patcher func(cel.MutatingEvaluator) patch.Patcher) {
+	switch {
+	case m.JSONPatch != nil:
+		return "jsonPatch", &patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, patch.NewJSONPatcher
+	case m.ApplyConfiguration != nil:
+		return "applyConfiguration", &patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, patch.NewApplyConfigurationPatcher
+	default:
+		return "", nil, nil
+	}
+}
+
+// compileMutations returns no patchers if a mutation is not known or does not compile.
+func compileMutations(compiler *cel.CompositedCompiler, mutations []admissionregistrationv1beta1.Mutation, variables cel.OptionalVariableDeclarations) []patch.Patcher {
 	patchers := make([]patch.Patcher, 0, len(mutations))
 	for _, m := range mutations {
-		var expression cel.ExpressionAccessor
-		patcher := patch.NewJSONPatcher
-		switch {
-		case m.JSONPatch != nil:
-			expression = &patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}
-		case m.ApplyConfiguration != nil:
-			expression, patcher = &patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, patch.NewApplyConfigurationPatcher
-		default:
+		_, expression, patcher := mutationOf(m)
+		if expression == nil {
 			return nil
 		}
-		compiled := compiler.CompileCondition([]cel.ExpressionAccessor{expression}, variables, environment.StoredExpressions)
+		compiled := compiler.CompileCondition([]cel.ExpressionAccessor{expression}, forMutations(variables), environment.StoredExpressions)
 		if len(compiled.CompilationErrors()) > 0 {
 			return nil
 		}
@@ -306,43 +317,60 @@ type ExpressionError struct {
 	Text string
 }
 
-// ExpressionErrors returns the match conditions, and the validations of policies, that do not compile with the
+// ExpressionErrors returns the match conditions of webhooks, and all expressions of policies, that do not compile with the
 // k8s.io/apiserver in your go.mod. An API server of another version can have more functions.
 func (a *Admission) ExpressionErrors() []ExpressionError {
 	var all []ExpressionError
 	for _, w := range a.webhooks {
-		of := ExpressionError{Kind: w.kind, Name: w.configuration, Webhook: w.Name}
-		all = append(all, of.in("", policySpec{MatchConditions: w.MatchConditions}, w.conditions.compiled)...)
+		if compiled := w.conditions.compiled; compiled != nil && len(compiled.CompilationErrors()) > 0 {
+			of := ExpressionError{Kind: w.kind, Name: w.configuration, Webhook: w.Name}
+			all = append(all, of.in("", policySpec{MatchConditions: w.MatchConditions})...)
+		}
 	}
 	for _, p := range a.policies {
-		all = append(all, ExpressionError{Kind: p.kind, Name: p.name}.in("spec.", p.spec, p.compiled.conditions.compiled, p.compiled.validations)...)
+		all = append(all, ExpressionError{Kind: p.kind, Name: p.name}.in("spec.", p.spec)...)
 	}
 	return all
 }
 
-// in returns the expressions of a webhook or policy that do not compile. The compiler does not say which ones, so if there are some,
-// each is compiled again, alone.
-func (x ExpressionError) in(prefix string, spec policySpec, together ...cel.ConditionEvaluator) []ExpressionError {
-	if !slices.ContainsFunc(together, func(e cel.ConditionEvaluator) bool { return e != nil && len(e.CompilationErrors()) > 0 }) {
+// in returns the expressions of a webhook or policy that do not compile, each compiled alone. A variable that does not compile can have any
+// type for the expressions that use it.
+func (x ExpressionError) in(prefix string, spec policySpec) (all []ExpressionError) {
+	compiler, err := newCompiler()
+	if err != nil {
 		return nil
 	}
-	var all []ExpressionError
-	alone := func(field string, index int, only policySpec) {
-		only.ParamKind, only.Variables = spec.ParamKind, spec.Variables
-		compiled, err := compilePolicy(only)
-		if err != nil {
-			return
-		}
-		for _, err := range slices.Concat(compiled.conditions.compiled.CompilationErrors(), compiled.validations.CompilationErrors()) {
-			x.Field, x.Text = fmt.Sprintf("%s%s[%d].expression", prefix, field, index), err.Error()
+	check := func(variables cel.OptionalVariableDeclarations, field string, index int, expression cel.ExpressionAccessor) {
+		compiled := compiler.CompileCondition([]cel.ExpressionAccessor{expression}, variables, environment.StoredExpressions)
+		for _, err := range compiled.CompilationErrors() {
+			x.Field, x.Text = fmt.Sprintf(prefix+field, index), err.Error()
 			all = append(all, x)
 		}
 	}
-	for i := range spec.MatchConditions {
-		alone("matchConditions", i, policySpec{MatchConditions: spec.MatchConditions[i : i+1]})
+	without := cel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil}
+	variables := without
+	variables.HasAuthorizer = true
+	for i, v := range spec.Variables {
+		variable := &validating.Variable{Name: v.Name, Expression: v.Expression}
+		check(variables, "variables[%d].expression", i, variable)
+		compiler.CompileAndStoreVariables([]cel.NamedExpressionAccessor{variable}, variables, environment.StoredExpressions)
 	}
-	for i := range spec.Validations {
-		alone("validations", i, policySpec{Validations: spec.Validations[i : i+1]})
+	for i := range spec.MatchConditions {
+		check(variables, "matchConditions[%d].expression", i, (*matchconditions.MatchCondition)(&spec.MatchConditions[i]))
+	}
+	for i, v := range spec.Validations {
+		check(variables, "validations[%d].expression", i, &validating.ValidationCondition{Expression: v.Expression})
+		if v.MessageExpression != "" {
+			check(without, "validations[%d].messageExpression", i, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
+		}
+	}
+	for i, v := range spec.AuditAnnotations {
+		check(variables, "auditAnnotations[%d].valueExpression", i, &validating.AuditAnnotationCondition{ValueExpression: v.ValueExpression})
+	}
+	for i, m := range spec.Mutations {
+		if field, expression, _ := mutationOf(m); expression != nil {
+			check(forMutations(variables), "mutations[%d]."+field+".expression", i, expression)
+		}
 	}
 	return all
 }

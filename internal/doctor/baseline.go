@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/admissiontest/admissiontest/framework"
 )
 
 // ErrBaseline marks a file that is no Report.
@@ -22,8 +24,8 @@ func ReadReport(text []byte) (*Report, error) {
 	return &r, nil
 }
 
-// Accept moves the findings that an earlier Report has too to Suppressed, and returns the findings that are
-// gone. Only fingerprints count.
+// Accept moves the findings that an earlier Report has too to Suppressed, removes what it could not judge either, and returns the
+// findings that are gone. Of findings, only fingerprints count.
 func (r *Report) Accept(earlier *Report) (gone []Finding) {
 	in := func(all []Finding) func(Finding) bool {
 		return func(f Finding) bool {
@@ -31,6 +33,11 @@ func (r *Report) Accept(earlier *Report) (gone []Finding) {
 		}
 	}
 	gone = slices.DeleteFunc(slices.Clone(earlier.Findings), in(r.Findings))
+	before := len(r.NotChecked)
+	r.NotChecked = slices.DeleteFunc(r.NotChecked, func(u Undecided) bool {
+		return u.Verdict == framework.Inconclusive && slices.Contains(earlier.NotChecked, u)
+	})
+	r.accepted = before - len(r.NotChecked)
 	r.suppress(in(earlier.Findings))
 	return gone
 }

@@ -24,7 +24,7 @@ func blockRules() []Rule {
 		},
 		{
 			ID: "CF-BLOCK-2", Name: "cluster-can-start", Level: framework.Must,
-			Fix:    byName + " [kube-system, kube-node-lease], and name the resources that the webhook needs",
+			Fix:    byName + " [kube-system, kube-node-lease]; leave out requests without a namespace with a matchCondition, or name fewer resources",
 			Source: []string{goodPractices, issue("cozystack/cozystack/issues/3125"), issue("projectcapsule/capsule/issues/2036"), "https://github.com/gardener/gardener/blob/b312835d1784c3628983205c05452b2eaa95b645/pkg/gardenlet/operation/botanist/matchers/matcher.go"},
 			Check:  checkSystemSet,
 		},
@@ -95,7 +95,7 @@ func checkOwnBackend(c *checker, h *webhook) {
 	if h.backend == nil {
 		return
 	}
-	c.requests(h, selectorField(h), c.ownRequests(h.backend), Finding{Message: fmt.Sprintf("a request that brings its own backend, Service %s, back %s", h.backend, waits(h)), Patch: excludePatch(h, h.backend.namespace)})
+	c.requests(h, selectorField(h), c.ownRequests(h.backend), Finding{Message: fmt.Sprintf("a request that brings its own backend, Service %s, back %s", h.backend, waits(h))})
 }
 
 // selectorField returns the field to change if a webhook reaches too many namespaces.
@@ -106,29 +106,16 @@ func selectorField(h *webhook) string {
 	return "rules"
 }
 
-// excludePatch returns a patch that excludes namespaces by name. It is empty if the webhook has matchExpressions already:
-// the author has to decide.
-func excludePatch(h *webhook, namespaces ...string) []Operation {
-	expression := map[string]any{"key": nameLabel, "operator": "NotIn", "values": namespaces}
-	switch {
-	case h.NamespaceSelector == nil:
-		return []Operation{{"add", h.pointer("namespaceSelector"), map[string]any{"matchExpressions": []any{expression}}}}
-	case len(h.NamespaceSelector.MatchExpressions) == 0:
-		return []Operation{{"add", h.pointer("namespaceSelector/matchExpressions"), []any{expression}}}
-	default:
-		return []Operation{{"add", h.pointer("namespaceSelector/matchExpressions/-"), expression}}
-	}
-}
-
 func checkSystemSet(c *checker) {
 	probes := c.systemRequests()
+	every := newProbe(c.world, about{operation: "CREATE", resource: "namespaces", name: ordinary})
 	for _, h := range c.chosen() {
-		f := Finding{Message: "a request that the cluster needs " + waits(h)}
 		mine := slices.DeleteFunc(slices.Clone(probes), func(p probe) bool { return !h.fails && p.Resource.Resource == "leases" }) // CF-BLOCK-3
-		if first, _ := c.reached(h, mine); len(first) > 0 && first[0].Namespace == kubeSystem {
-			f.Patch = excludePatch(h, kubeSystem, nodeLeases)
+		system := slices.IndexFunc(mine, func(p probe) bool { return p.Resource.Resource == "namespaces" })
+		if c.reaches(h, mine[system]).called { // then, the creation of every namespace is worse
+			mine = slices.Insert(mine, system, every)
 		}
-		c.requests(h, "rules", mine, f)
+		c.requests(h, "rules", mine, Finding{Message: "a request that the cluster needs " + waits(h)})
 	}
 }
 
@@ -141,8 +128,8 @@ func checkLeases(c *checker, h *webhook) {
 		severity = Warning
 	}
 	c.requests(h, "timeoutSeconds", c.leaseRequests(), Finding{
-		Severity: severity, Patch: excludePatch(h, kubeSystem, nodeLeases),
-		Message: fmt.Sprintf("waits up to %d s for the webhook, whatever its failurePolicy; a lease that is not renewed in time is lost", h.timeout),
+		Severity: severity,
+		Message:  fmt.Sprintf("waits up to %d s for the webhook, whatever its failurePolicy; a lease that is not renewed in time is lost", h.timeout),
 	})
 }
 
@@ -199,14 +186,13 @@ func checkScheduling(c *checker) {
 }
 
 func checkUninstall(c *checker, h *webhook) {
-	if !h.fails || h.backend == nil || !slices.ContainsFunc(h.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-		return slices.Contains(operations(r), "DELETE")
-	}) {
+	if !h.fails || h.backend == nil {
 		return
 	}
+	c.ownDeletions(h)
 	var probes []probe
 	for _, resource := range []string{"pods", "configmaps", "secrets", "services", "serviceaccounts", "deployments.apps", "replicasets.apps", "leases.coordination.k8s.io"} {
 		probes = append(probes, newProbe(c.world, about{operation: "DELETE", resource: resource, namespace: h.backend.namespace, name: h.backend.name, user: "namespace-controller"}))
 	}
-	c.requests(h, "rules", probes, Finding{Message: "the deletion is refused when the webhook is gone: its namespace or CustomResourceDefinitions cannot be removed", Patch: excludePatch(h, h.backend.namespace)})
+	c.requests(h, "rules", probes, Finding{Message: "the deletion is refused when the webhook is gone: its namespace or CustomResourceDefinitions cannot be removed"})
 }

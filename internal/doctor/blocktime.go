@@ -132,7 +132,7 @@ func checkReplicas(c *checker) {
 		case len(b.pods) > 0:
 			c.budget(h, int32(len(b.pods))) //nolint:gosec // a namespace has fewer
 		case !c.onCluster:
-			c.inconclusive(h.configuration, "no workload whose Pods Service "+b.String()+" selects is known: the files need not have every Deployment")
+			c.inconclusive(h.configuration, "no workload is in the files whose Pods Service "+b.String()+" selects")
 		}
 	}
 }
@@ -146,14 +146,16 @@ func (c *checker) replicas(h *webhook, serves workload) {
 	for _, o := range c.list("HorizontalPodAutoscaler.autoscaling", serves.GetNamespace()) {
 		scaler := as[autoscalingv2.HorizontalPodAutoscaler](o).Spec
 		if scaler.ScaleTargetRef.Name == serves.GetName() && scaler.ScaleTargetRef.Kind == serves.GetKind() {
-			replicas = ptr.Deref(scaler.MinReplicas, 0)
+			replicas = ptr.Deref(scaler.MinReplicas, 1)
 		}
 	}
-	if replicas < 2 {
+	switch {
+	case replicas == 0: // CF-REACH-1
+	case replicas == 1:
 		c.webhook(h, "clientConfig.service", Finding{Severity: Warning, Request: everyRequest, Message: fmt.Sprintf("%s, which serves it, has %d replica(s): requests are refused while its Pod moves", serves, replicas)})
-		return
+	default:
+		c.budget(h, replicas)
 	}
-	c.budget(h, replicas)
 }
 
 // budget checks the nodes of the Pods and their PodDisruptionBudget.

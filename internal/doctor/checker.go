@@ -40,9 +40,11 @@ func (c *checker) add(o *object, field string, f Finding) {
 	if f.Fix == "" {
 		f.Fix = c.rule.Fix
 	}
-	key := [5]string{f.Rule, f.Object, f.Message, f.Request, string(f.Severity)}
+	key := [6]string{f.Rule, f.Object, f.Message, f.Request, f.Fix, string(f.Severity)}
 	if at, same := c.report.merged[key]; same && f.Webhook != "" && c.report.Findings[at].Webhook != f.Webhook {
-		c.report.Findings[at].More = append(c.report.Findings[at].More, "webhook "+f.Webhook)
+		first := &c.report.Findings[at]
+		first.More = append(first.More, "webhook "+f.Webhook)
+		first.Patch, first.exclude = append(first.Patch, f.Patch...), append(first.exclude, f.exclude...)
 		return
 	}
 	if o.manifest != nil {
@@ -71,6 +73,15 @@ func (c *checker) requests(h *webhook, field string, probes []probe, f Finding) 
 	for _, p := range called[1:] {
 		if !slices.Contains(f.More, p.text) {
 			f.More = append(f.More, p.text)
+		}
+	}
+	fix, namespaces := fixFor(h, called)
+	if len(namespaces) > 0 {
+		f.exclude = []exclusion{{h, namespaces}}
+	}
+	if _, or, also := strings.Cut(c.rule.Fix, "], or "); f.Fix == "" && strings.HasPrefix(c.rule.Fix, byName) {
+		if f.Fix = fix; also {
+			f.Fix += ", or " + or
 		}
 	}
 	c.webhook(h, field, f)

@@ -126,7 +126,7 @@ func TestCluster(t *testing.T) {
 	all := judgeCluster(t, config, Input{})
 	// No controller runs: there are no endpoints, and the caBundle was not injected, which is not certain at once.
 	if got, want := found(all), []string{"error CF-BLOCK-1", "error CF-REACH-1"}; !slices.Equal(got, want) {
-		t.Errorf("with all rights: got %q, want %q\n%s", got, want, all.Text())
+		t.Errorf("with all rights: got %q, want %q\n%s", got, want, all.Text(true))
 	}
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "reader"}
@@ -139,7 +139,7 @@ func TestCluster(t *testing.T) {
 	}
 	both := judgeCluster(t, config, Input{Manifests: files.Manifests})
 	if got, want := found(both), []string{"warning CF-BLOCK-5"}; !slices.Equal(got, want) {
-		t.Errorf("files on the cluster: got %q, want %q\n%s", got, want, both.Text())
+		t.Errorf("files on the cluster: got %q, want %q\n%s", got, want, both.Text(true))
 	}
 }
 

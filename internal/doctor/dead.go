@@ -16,6 +16,8 @@ func connects() []string { return []string{"exec", "attach", "portforward", "pro
 // possible reports whether there are requests of an operation for a subresource.
 func possible(subresource, operation string) bool {
 	switch {
+	case subresource == "log": // it is only read
+		return false
 	case subresource == "" || hasWildcard(subresource):
 		return subresource != "" || operation != "CONNECT"
 	case slices.Contains(connects(), subresource):
@@ -33,8 +35,8 @@ func possible(subresource, operation string) bool {
 // have theirs is a warning.
 func checkDead(c *checker, h *webhook) {
 	if len(h.Rules) == 0 {
-		if role := c.setsConfigurations(h.configuration); role != nil && h.configuration.manifest != nil {
-			c.inconclusive(h.configuration, fmt.Sprintf("webhook %s has no rules, and a controller with %s can set them at run time", h.Name, role))
+		if why := c.setAtRunTime(h); why != "" {
+			c.inconclusive(h.configuration, fmt.Sprintf("webhook %s has no rules, and %s", h.Name, why))
 			return
 		}
 		c.webhook(h, "rules", Finding{Severity: Error, Message: "it has no rules: it is never called"})
@@ -69,7 +71,7 @@ func (c *checker) deadRule(h *webhook, index int, rule admissionregistrationv1.R
 			dead(field, Error, "%q matches no resource: * only matches alone, or as a whole subresource", resource)
 			continue
 		}
-		if !slices.ContainsFunc(operations(rule), func(operation string) bool { return possible(subresource, operation) }) {
+		if !slices.ContainsFunc(operations(rule), func(operation string) bool { return possible(subresource, operation) }) || c.lacks(rule.APIGroups, name, subresource) {
 			if impossible = append(impossible, resource); first == "" {
 				first = field
 			}
@@ -87,6 +89,15 @@ func (c *checker) deadRule(h *webhook, index int, rule admissionregistrationv1.R
 	if exempt {
 		dead("resources", Error, "Kubernetes never calls webhooks for %s", strings.Join(rule.Resources, ", "))
 	}
+}
+
+// lacks reports whether a resource is known in a group, but has no such subresource: finalizers is one only for roles.
+func (c *checker) lacks(groups []string, name, subresource string) bool {
+	var known []*kinds.Resource
+	for _, group := range groups {
+		known = append(known, c.Find(group, name)...)
+	}
+	return subresource != "" && !hasWildcard(subresource) && len(known) > 0 && !slices.ContainsFunc(known, func(r *kinds.Resource) bool { return slices.Contains(r.Subresources, subresource) })
 }
 
 // exempt reports whether webhooks are never called for a resource.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,20 +53,19 @@ func (w *world) reaches(h *webhook, p probe) decision {
 	case all.findings[at].Effect != reach.EffectCalled:
 		return decision{unknown: all.findings[at].Text}
 	}
-	namespace := p.Namespace
-	if p.Resource.Resource == "namespaces" && p.Resource.Group == "" {
-		namespace = p.Name
-	}
-	if key := exemptsBy(h.NamespaceSelector); key != "" && namespace != "" && w.assumed(namespace) {
+	if namespace, key := p.selected(), exemptsBy(h.NamespaceSelector, p.selected()); key != "" && namespace != "" && w.assumed(namespace) {
 		return decision{unknown: "the labels of namespace " + namespace + " are not known: it can have the label " + key + ", by which the namespaceSelector exempts it"}
 	}
 	return decision{called: true}
 }
 
-// exemptsBy returns the key of a label, other than the name of a namespace, by which a selector exempts namespaces.
-func exemptsBy(selector *metav1.LabelSelector) string {
+// exemptsBy returns the key of a label, other than the name of a namespace, by which a selector can exempt a namespace. Kubernetes makes
+// the system namespaces. They have no values of a project, but may have values of a distribution.
+func exemptsBy(selector *metav1.LabelSelector, namespace string) string {
+	system := slices.Contains([]string{kubeSystem, nodeLeases, metav1.NamespaceDefault}, namespace)
 	for _, r := range requirements(selector) {
-		if !optsIn(r) && r.Key != nameLabel {
+		own := r.Operator == metav1.LabelSelectorOpNotIn && !strings.Contains(r.Key, "kubernetes.io/") && !strings.Contains(r.Key, "k8s.io/") && !strings.Contains(r.Key, "openshift.io/")
+		if !optsIn(r) && r.Key != nameLabel && !(system && own) {
 			return r.Key
 		}
 	}

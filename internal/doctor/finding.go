@@ -65,7 +65,8 @@ type Finding struct {
 	Message string `json:"message"`
 	// Unknown says why it is not certain. Empty if it is.
 	Unknown string `json:"unknown,omitempty"`
-	// Fix says what to change. Patch is the change as a JSON Patch of the object, if the change is mechanical.
+	// Fix says what to change. Patch is the change as a JSON Patch of the object, if the change is mechanical. The patches of all
+	// findings about an object can be applied one after the other, in any order.
 	Fix   string      `json:"fix"`
 	Patch []Operation `json:"patch,omitempty"`
 	// Source has the addresses of issues, code and documentation.
@@ -73,6 +74,14 @@ type Finding struct {
 	// Fingerprint identifies the finding in a baseline. It depends on the rule, object, webhook and field without indices, not on
 	// lines.
 	Fingerprint string `json:"fingerprint"`
+
+	exclude []exclusion
+}
+
+// exclusion says that a finding is gone if a webhook leaves out namespaces.
+type exclusion struct {
+	webhook    *webhook
+	namespaces []string
 }
 
 // Operation is an operation of a JSON Patch.

@@ -6,6 +6,6 @@ import "testing"
 func TestFindingGatekeeper(t *testing.T) {
 	report := judge(t, "testdata/found/gatekeeper.yaml")
 	if len(report.Findings) != 1 || report.Findings[0].Rule != "CF-MATCH-3" || report.Findings[0].Severity != Warning {
-		t.Errorf("got %s", report.Text())
+		t.Errorf("got %s", report.Text(true))
 	}
 }

@@ -34,6 +34,8 @@ type Input struct {
 	// Only are the IDs, names or groups of the rules to check: "CF-BLOCK-1", "CF-REACH". Empty means all. Skip are the ones
 	// that are not checked.
 	Only, Skip []string
+	// Strict makes what files lack inconclusive, as on a cluster. Otherwise, these are remarks.
+	Strict bool
 	// Now is the time for which certificates and suppressions are judged. The zero value means the present.
 	Now time.Time
 }
@@ -68,7 +70,9 @@ type Report struct {
 	// NotChecked are the rules that could not be judged.
 	NotChecked []Undecided `json:"notChecked"`
 
-	merged map[[5]string]int // the index in Findings by rule, object, message, request and severity
+	merged   map[[6]string]int // the index in Findings by rule, object, message, request, fix and severity
+	remarks  bool              // what could not be judged are remarks
+	accepted int               // undecided rules that an earlier report has too
 }
 
 const (
@@ -113,7 +117,7 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	if w == nil {
 		return nil, err
 	}
-	report := &Report{APIVersion: apiVersion, Kind: reportKind, Rules: []string{}, Findings: []Finding{}, Suppressed: []Finding{}, NotChecked: []Undecided{}, merged: map[[5]string]int{}}
+	report := &Report{APIVersion: apiVersion, Kind: reportKind, Rules: []string{}, Findings: []Finding{}, Suppressed: []Finding{}, NotChecked: []Undecided{}, remarks: w.hasFiles && !input.Strict, merged: map[[6]string]int{}}
 	for _, rule := range rules {
 		report.Rules = append(report.Rules, rule.ID)
 		rule.Check(&checker{world: w, input: &input, rule: rule, report: report})
@@ -130,7 +134,10 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	return report, err
 }
 
-const definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
+const (
+	definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
+	clusterRoles   = "ClusterRole.rbac.authorization.k8s.io"
+)
 
 // oldestMinor is the oldest supported minor version of Kubernetes.
 const oldestMinor = 34
@@ -180,7 +187,9 @@ func (w *world) readAdmission() error {
 		}
 	}
 	admission, err := reach.New(manifests)
-	w.admission = admission
+	if w.admission = admission; admission != nil {
+		w.broken = admission.ExpressionErrors()
+	}
 	return errors.Join(append(errs, err)...)
 }
 
@@ -207,9 +216,9 @@ func (w *world) read(o *object) error {
 	return nil
 }
 
-// Inconclusive returns the rules of level MUST that could not be judged.
+// Inconclusive returns the rules of level MUST that could not be judged, unless these are remarks.
 func (r *Report) Inconclusive() []Undecided {
 	return slices.DeleteFunc(slices.Clone(r.NotChecked), func(u Undecided) bool {
-		return u.Verdict != framework.Inconclusive || u.Level != framework.Must
+		return r.remarks || u.Verdict != framework.Inconclusive || u.Level != framework.Must
 	})
 }

@@ -8,7 +8,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -50,7 +49,7 @@ func matchRules() []Rule {
 		},
 		{
 			ID: "CF-MATCH-5", Name: "object-selector", Level: framework.Should,
-			Fix:    "select namespaces instead, or use a matchCondition about the user",
+			Fix:    "use a matchCondition about the user instead, or for objects in namespaces, select these",
 			Source: []string{typesSource, issue("open-policy-agent/gatekeeper/pull/2034"), issue("IBM/portieris/pull/144"), issue("kubernetes/kubernetes/issues/110169")},
 			Check:  each(checkObjectSelectors),
 		},
@@ -90,7 +89,7 @@ func (c *checker) versions(h *webhook, index int, group, resource string) {
 	var missing []string
 	for _, served := range known {
 		covered := slices.ContainsFunc(c.webhooks, func(other *webhook) bool {
-			return other.mutates == h.mutates && other.address() == h.address() && slices.ContainsFunc(other.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+			return sameBackend(h, other) && slices.ContainsFunc(other.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 				return containsOrAll(r.APIGroups, group) && containsOrAll(r.APIVersions, served.Version) && (containsOrAll(r.Resources, resource) || slices.Contains(r.Resources, "*/*"))
 			})
 		})
@@ -105,10 +104,18 @@ func (c *checker) versions(h *webhook, index int, group, resource string) {
 	if h.mutates {
 		severity = Warning
 	}
+	var patch []Operation
+	if !slices.ContainsFunc(c.webhooks, func(other *webhook) bool { return other != h && sameBackend(h, other) }) { // CF-MATCH-2
+		patch = []Operation{{"replace", h.pointer("matchPolicy"), "Equivalent"}}
+	}
 	c.webhook(h, fmt.Sprintf("rules[%d].apiVersions", index), Finding{
-		Severity: severity, Request: fmt.Sprintf("%s %s in version %s", operations(h.Rules[index])[0], resource, missing[0]), Patch: []Operation{{"replace", h.pointer("matchPolicy"), "Equivalent"}},
+		Severity: severity, Request: fmt.Sprintf("%s %s in version %s", operations(h.Rules[index])[0], resource, missing[0]), Patch: patch,
 		Message: fmt.Sprintf("matchPolicy is Exact: the webhook is not called for %s in version %s, which is served too", resource, strings.Join(missing, ", ")),
 	})
+}
+
+func sameBackend(h, other *webhook) bool {
+	return other.mutates == h.mutates && other.address() == h.address()
 }
 
 func containsOrAll(list []string, one string) bool {
@@ -118,7 +125,7 @@ func containsOrAll(list []string, one string) bool {
 func checkTwice(c *checker) {
 	for i, h := range c.webhooks {
 		for _, other := range c.webhooks[:i] {
-			if h.mutates != other.mutates || h.address() != other.address() || h.address() == "" || !c.judged(h.configuration) && !c.judged(other.configuration) {
+			if !sameBackend(h, other) || h.address() == "" || !c.judged(h.configuration) && !c.judged(other.configuration) {
 				continue
 			}
 			if c.sameWebhook(other, h) || c.convertedCall(other, h) {
@@ -130,13 +137,7 @@ func checkTwice(c *checker) {
 
 // sameWebhook checks that two configurations do not have the same webhook. It reports whether there is a finding.
 func (c *checker) sameWebhook(h, other *webhook) bool {
-	path := func(h *webhook) string {
-		if h.ClientConfig.Service != nil {
-			return ptr.Deref(h.ClientConfig.Service.Path, "/")
-		}
-		return ""
-	}
-	same := h.configuration != other.configuration && h.Name == other.Name && path(h) == path(other) && equality.Semantic.DeepEqual(h.NamespaceSelector, other.NamespaceSelector) &&
+	same := h.configuration != other.configuration && h.Name == other.Name && equality.Semantic.DeepEqual(h.ClientConfig.Service, other.ClientConfig.Service) && equality.Semantic.DeepEqual(h.NamespaceSelector, other.NamespaceSelector) &&
 		equality.Semantic.DeepEqual(h.ObjectSelector, other.ObjectSelector) && equality.Semantic.DeepEqual(h.Rules, other.Rules)
 	if same {
 		c.webhook(h, "name", Finding{Severity: Warning, Request: everyRequest, Message: fmt.Sprintf("%s has the same webhook, with the same rules and selectors: each request leads to two calls", other.configuration)})
@@ -200,7 +201,7 @@ func checkSideDoors(c *checker) {
 	ephemeral := newProbe(c.world, about{operation: "UPDATE", resource: "pods/ephemeralcontainers", namespace: ordinary, name: "pod-1", object: podSpec()})
 	for _, h := range c.chosen() {
 		covered := slices.ContainsFunc(c.webhooks, func(other *webhook) bool { // the webhook, or another one of its backend
-			return other.mutates == h.mutates && other.address() == h.address() && c.reaches(other, ephemeral).possible()
+			return sameBackend(h, other) && c.reaches(other, ephemeral).possible()
 		})
 		if !h.mutates && h.fails && !covered && c.reaches(h, pod).called {
 			c.webhook(h, "rules", Finding{Severity: Warning, Request: ephemeral.text, Message: "the webhook sees each new Pod, but no container that is added to it later"})
@@ -211,7 +212,7 @@ func checkSideDoors(c *checker) {
 func checkConditions(c *checker) {
 	for _, h := range c.chosen() {
 		broken := false
-		for _, problem := range c.admission.ExpressionErrors() {
+		for _, problem := range c.broken {
 			if problem.Webhook != "" && h.key() == problem.Kind+" "+problem.Name+" "+problem.Webhook {
 				broken = true
 				c.webhook(h, problem.Field, Finding{Severity: Error, Request: everyRequest, Message: "the condition does not compile: " + firstLine(problem.Text)})

@@ -12,6 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/kinds"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // policyRules returns the rules about policies and bindings.
@@ -93,15 +94,12 @@ func (c *checker) refuses(policy *policy, probes []probe) {
 			if f.Kind != policy.GetKind() || f.Name != policy.GetName() {
 				continue
 			}
-			denies := slices.ContainsFunc(policy.bindings, func(b *binding) bool {
-				return b.GetName() == f.Binding && slices.Contains(b.spec.ValidationActions, admissionregistrationv1.Deny)
-			})
 			switch {
 			case f.Effect == reach.EffectUnknown:
 				unknown = f.Text
 			case f.Effect == reach.EffectRefused:
 				certain.affects(p, f.Text)
-			case f.Effect == reach.EffectInvalid && denies:
+			case f.Effect == reach.EffectInvalid && c.denies(f):
 				likely.affects(p, f.Text)
 			}
 		}
@@ -114,6 +112,13 @@ func (c *checker) refuses(policy *policy, probes []probe) {
 	case unknown != "" && len(policy.bindings) > 0:
 		c.inconclusive(policy.object, unknown)
 	}
+}
+
+// denies reports whether the binding of a validating policy has Deny.
+func (w *world) denies(f reach.Finding) bool {
+	return slices.ContainsFunc(w.bindings, func(b *binding) bool {
+		return b.GetKind() == f.Kind+"Binding" && b.GetName() == f.Binding && slices.Contains(b.spec.ValidationActions, admissionregistrationv1.Deny)
+	})
 }
 
 // affects adds a request that a policy refuses, and the reason of the first.
@@ -161,8 +166,12 @@ func (c *checker) param(binding *binding, kind schema.GroupVersionKind, namespac
 
 func checkBindings(c *checker) {
 	for _, policy := range c.judgedPolicies() {
-		if len(policy.bindings) == 0 {
+		switch {
+		case len(policy.bindings) > 0:
+		case c.onCluster:
 			c.add(policy.object, "metadata.name", Finding{Severity: Note, Message: "no binding names the policy: it does nothing"})
+		default:
+			c.inconclusive(policy.object, "no binding in the files names the policy")
 		}
 		c.selects(policy.object, "spec.matchConstraints.namespaceSelector", policy.spec.MatchConstraints)
 	}
@@ -170,16 +179,25 @@ func checkBindings(c *checker) {
 		if !c.judged(binding.object) {
 			continue
 		}
-		kind := strings.TrimSuffix(binding.GetKind(), "Binding")
 		if !slices.ContainsFunc(c.policies, func(p *policy) bool { return slices.Contains(p.bindings, binding) }) {
-			if c.onCluster || len(c.policies) > 0 {
-				c.add(binding.object, "spec.policyName", Finding{Severity: Warning, Message: fmt.Sprintf("there is no %s %q: the binding does nothing", kind, binding.spec.PolicyName)})
-			} else {
-				c.inconclusive(binding.object, fmt.Sprintf("%s %s is not in the files", kind, binding.spec.PolicyName))
-			}
+			c.withoutPolicy(binding)
 		}
 		c.selects(binding.object, "spec.matchResources.namespaceSelector", binding.spec.MatchResources)
 	}
+}
+
+// withoutPolicy adds that a binding names no policy that is known. Files need not have every policy, but one with nearly the same name is
+// the one that is meant.
+func (c *checker) withoutPolicy(binding *binding) {
+	kind, name := strings.TrimSuffix(binding.GetKind(), "Binding"), binding.spec.PolicyName
+	near := slices.ContainsFunc(c.policies, func(p *policy) bool {
+		return p.GetKind() == kind && suggest.Nearest(name, []string{p.GetName()}) != ""
+	})
+	if !c.onCluster && !near {
+		c.inconclusive(binding.object, fmt.Sprintf("%s %s is not in the files", kind, name))
+		return
+	}
+	c.add(binding.object, "spec.policyName", Finding{Severity: Warning, Message: fmt.Sprintf("there is no %s %q: the binding does nothing", kind, name)})
 }
 
 // selects checks that the namespaceSelector of a policy or binding matches a namespace of the cluster.
@@ -190,7 +208,7 @@ func (c *checker) selects(o *object, field string, match *admissionregistrationv
 }
 
 func checkExpressions(c *checker) {
-	for _, problem := range c.admission.ExpressionErrors() {
+	for _, problem := range c.broken {
 		for _, policy := range c.judgedPolicies() {
 			if problem.Webhook == "" && policy.GetKind() == problem.Kind && policy.GetName() == problem.Name {
 				c.add(policy.object, problem.Field, Finding{Severity: Error, Request: everyPolicyRequest, Message: "the expression does not compile: " + firstLine(problem.Text)})

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -14,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 
@@ -77,9 +80,7 @@ func checkService(c *checker, h *webhook) {
 	case len(b.spec.Selector) == 0 || len(b.pods) > 0 || slices.ContainsFunc(b.workloads, func(w workload) bool { return w.replicas() > 0 }):
 	case len(b.workloads) > 0:
 		bad("%s, which Service %s selects, has no replicas", b.workloads[0], b)
-	case len(c.list("Deployment.apps", b.namespace)) > 0:
-		bad("Service %s selects the Pods of no workload of its namespace", b)
-	default:
+	default: // a controller can make the workload
 		c.inconclusive(h.configuration, "no workload is in the files whose Pods Service "+b.String()+" selects")
 	}
 }
@@ -114,17 +115,35 @@ func checkPort(c *checker, h *webhook) {
 		c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: everyRequest, Message: fmt.Sprintf("Service %s has no port %d; it has %s", b, want, strings.Join(ports, ", "))})
 		return
 	}
-	if name := b.spec.Ports[at].TargetPort.StrVal; name != "" && len(b.workloads) > 0 && !b.workloads[0].hasPort(name) {
-		c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: everyRequest, Message: fmt.Sprintf("port %d of Service %s leads to the port %q of its Pods, which no container of %s has", want, b, name, b.workloads[0])})
+	port := b.spec.Ports[at]
+	target := cmp.Or(port.TargetPort.IntVal, want)
+	if name := port.TargetPort.StrVal; name != "" {
+		if len(b.workloads) == 0 {
+			return
+		}
+		if target = b.workloads[0].port(name); target == 0 {
+			c.webhook(h, "clientConfig.service.port", Finding{Severity: c.severity(h, ""), Request: everyRequest, Message: fmt.Sprintf("port %d of Service %s leads to the port %q of its Pods, which no container of %s has", want, b, name, b.workloads[0])})
+			return
+		}
+	}
+	if target != 443 && target != 10250 && b.spec.Type != corev1.ServiceTypeExternalName {
+		only := *c
+		only.rule.Level = framework.May
+		only.inconclusive(h.configuration, fmt.Sprintf("Service %s leads to port %d of its Pods: the firewall of a private cluster, which often allows API servers only 443 and 10250, needs a rule for it", b, target))
 	}
 }
 
-// hasPort reports whether a container of a workload has a port with a name.
-func (w workload) hasPort(name string) bool {
+// port returns the number of the port with a name of a container of a workload, or 0.
+func (w workload) port(name string) int32 {
 	pod := w.spec.Template.Spec
-	return slices.ContainsFunc(slices.Concat(pod.Containers, pod.InitContainers), func(container corev1.Container) bool {
-		return slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
-	})
+	for _, container := range slices.Concat(pod.Containers, pod.InitContainers) {
+		for _, p := range container.Ports {
+			if p.Name == name {
+				return p.ContainerPort
+			}
+		}
+	}
+	return 0
 }
 
 // injects reports whether an annotation asks for a caBundle.
@@ -140,7 +159,7 @@ func (w *world) setsConfigurations(o *object) *object {
 	has := func(values []string, want ...string) bool {
 		return slices.ContainsFunc(values, func(value string) bool { return value == "*" || slices.Contains(want, value) })
 	}
-	for _, role := range slices.Concat(w.byKind["ClusterRole.rbac.authorization.k8s.io"], w.byKind["Role.rbac.authorization.k8s.io"]) {
+	for _, role := range slices.Concat(w.byKind[clusterRoles], w.byKind["Role.rbac.authorization.k8s.io"]) {
 		if role.manifest != nil && slices.ContainsFunc(as[rbacv1.ClusterRole](role).Rules, func(r rbacv1.PolicyRule) bool {
 			return has(r.APIGroups, admissionregistrationv1.GroupName) && has(r.Resources, resource) && has(r.Verbs, "update", "patch")
 		}) {
@@ -148,6 +167,27 @@ func (w *world) setsConfigurations(o *object) *object {
 		}
 	}
 	return nil
+}
+
+// setAtRunTime returns why a controller may set a field of a configuration of the files at run time, or "" if the files show that none may: a
+// role allows it, or they have not what serves the webhook, with the bindings of its account.
+func (c *checker) setAtRunTime(h *webhook) string {
+	if h.configuration.manifest == nil || h.backend == nil {
+		return ""
+	}
+	if role := c.setsConfigurations(h.configuration); role != nil {
+		return fmt.Sprintf("a controller with %s can set this at run time", role)
+	}
+	bindings := slices.Concat(c.byKind["ClusterRoleBinding.rbac.authorization.k8s.io"], c.byKind["RoleBinding.rbac.authorization.k8s.io"])
+	if slices.ContainsFunc(h.backend.workloads, func(serves workload) bool {
+		account := cmp.Or(serves.spec.Template.Spec.ServiceAccountName, "default")
+		return account == "default" || slices.ContainsFunc(bindings, func(o *object) bool {
+			return slices.ContainsFunc(as[rbacv1.ClusterRoleBinding](o).Subjects, func(s rbacv1.Subject) bool { return s.Name == account })
+		})
+	}) {
+		return ""
+	}
+	return "the files do not show whether a controller may set this at run time"
 }
 
 func checkBundle(c *checker, h *webhook) {
@@ -181,17 +221,52 @@ func checkBundle(c *checker, h *webhook) {
 // emptyBundle checks a webhook without a caBundle.
 func (c *checker) emptyBundle(h *webhook, bad func(Severity, string)) {
 	o := h.configuration
-	role := c.setsConfigurations(o)
+	why := c.setAtRunTime(h)
 	switch {
 	case injects(o) && o.manifest != nil:
+		c.injected(h, bad)
 	case injects(o) && c.input.Now.Sub(o.GetCreationTimestamp().Time) < 5*time.Minute:
 		c.inconclusive(o, "the caBundle is empty, and the configuration is younger than 5 minutes: it may still be injected")
 	case injects(o):
 		bad(c.severity(h, ""), "an annotation asks for a caBundle, but none was injected")
-	case o.manifest != nil && role != nil:
-		c.inconclusive(o, fmt.Sprintf("the caBundle is empty, and a controller with %s can set it at run time", role))
+	case why != "":
+		c.inconclusive(o, "the caBundle is empty, and "+why)
 	default:
 		bad(c.severity(h, ""), "the caBundle is empty, and no annotation asks for one: the API server uses the CAs of its system, which sign no certificate for a Service")
+	}
+}
+
+// injected compares the annotation for cert-manager with the Certificates of the same files.
+func (c *checker) injected(h *webhook, bad func(Severity, string)) {
+	const key = "cert-manager.io/inject-ca-from"
+	value, host := h.configuration.GetAnnotations()[key], h.backend.name+"."+h.backend.namespace+".svc"
+	namespace, name, _ := strings.Cut(value, "/")
+	var right, given []string // Certificates for the Service, and the dnsNames of the one that is named
+	var named *object
+	for _, o := range c.list("Certificate.cert-manager.io", "") {
+		hosts, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "dnsNames")
+		if isCA, _, _ := unstructured.NestedBool(o.Object, "spec", "isCA"); isCA { // of a Certificate that can be anywhere
+			hosts = nil
+		}
+		if (&x509.Certificate{DNSNames: hosts}).VerifyHostname(host) == nil {
+			right = append(right, o.GetNamespace()+"/"+o.GetName())
+		}
+		if o.GetName() == name && (o.GetNamespace() == namespace || o.GetNamespace() == "") {
+			named, given = o, hosts
+		}
+	}
+	problem := ""
+	switch {
+	case value == "":
+	case len(validation.IsDNS1123Subdomain(namespace))+len(validation.IsDNS1123Subdomain(name)) > 0:
+		problem = fmt.Sprintf("%s is %q, which is not NAMESPACE/NAME of a Certificate: cert-manager injects no caBundle", key, value)
+	case named == nil && len(right) > 0:
+		problem = fmt.Sprintf("%s is %q, which is no Certificate of the files; %s is for Service %s", key, value, strings.Join(right, ", "), h.backend)
+	case len(given) > 0 && len(right) == 0 && h.backend.service != nil:
+		problem = fmt.Sprintf("Certificate %s is for %s, not for %s, which the API server calls", value, strings.Join(given, ", "), host)
+	}
+	if problem != "" {
+		bad(c.severity(h, ""), problem)
 	}
 }
 

@@ -18,26 +18,36 @@ func checkObjectSelectors(c *checker, h *webhook) {
 	}
 	in, out := slices.IndexFunc(all, optsIn), slices.IndexFunc(all, func(r metav1.LabelSelectorRequirement) bool { return !optsIn(r) })
 	if in >= 0 {
-		if resource, field := withoutLabels(h); resource != "" {
-			c.webhook(h, field, Finding{Severity: Warning, Request: resource, Message: fmt.Sprintf("the object of such a request has no labels, and the objectSelector wants %q: the webhook is never called for it", all[in].Key)})
+		if request, field := withoutLabels(h); request != "" {
+			c.webhook(h, field, Finding{Severity: Warning, Request: request, Message: fmt.Sprintf("the object of such a request has no labels, and the objectSelector wants %q: the webhook is never called for it", all[in].Key)})
 		}
 	}
+	f := Finding{Severity: c.severity(h, "")}
 	switch {
-	case h.mutates:
+	case h.mutates || len(h.Rules) == 0:
+		return
 	case out >= 0:
-		c.webhook(h, "objectSelector", Finding{Severity: c.severity(h, ""), Request: "a create of an object with the label " + all[out].Key, Message: "whoever creates an object can avoid the webhook by the label " + all[out].Key})
-	case in >= 0:
-		c.webhook(h, "objectSelector", Finding{Severity: Note, Request: "a create of an object without the label " + all[in].Key, Message: "objects opt in: an object without the label " + all[in].Key + " is not checked"})
+		f.Request, f.Message = h.anyRequest()+" with the label "+all[out].Key, "whoever creates an object can avoid the webhook by the label "+all[out].Key
+	default:
+		f.Severity, f.Fix = Note, "leave out the objectSelector if objects without the label must be checked too"
+		f.Request, f.Message = h.anyRequest()+" without the label "+all[in].Key, "objects opt in: an object without the label "+all[in].Key+" is not checked"
 	}
+	c.webhook(h, "objectSelector", f)
 }
 
-// withoutLabels returns a resource of a rule whose objects have no labels, and the field of the rule.
-func withoutLabels(h *webhook) (resource, field string) {
+// anyRequest returns the operation and resource of a request of the first rule.
+func (h *webhook) anyRequest() string {
+	return operations(h.Rules[0])[0] + " " + strings.Join(h.Rules[0].Resources, ", ")
+}
+
+// withoutLabels returns a request of a rule whose objects have no labels, and the field of the rule.
+func withoutLabels(h *webhook) (request, field string) {
 	for i, rule := range h.Rules {
 		for _, resource := range rule.Resources {
 			_, subresource, _ := strings.Cut(resource, "/")
-			if slices.Contains(append(connects(), "eviction", "binding", "scale"), subresource) {
-				return resource, fmt.Sprintf("rules[%d].resources", i)
+			at := slices.IndexFunc(operations(rule), func(operation string) bool { return possible(subresource, operation) })
+			if at >= 0 && slices.Contains(append(connects(), "eviction", "binding", "scale"), subresource) {
+				return operations(rule)[at] + " " + resource, fmt.Sprintf("rules[%d].resources", i)
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func suppression(text string, now time.Time) (id, problem string) {
 
 // suppress moves the findings that annotations suppress, and adds findings about annotations.
 func (w *world) suppress(input *Input, rules []Rule, report *Report) {
-	report.merged = map[[5]string]int{} // suppressions change the indices
+	report.merged = map[[6]string]int{} // suppressions change the indices
 	for _, o := range w.given {
 		for _, text := range strings.FieldsFunc(o.GetAnnotations()[IgnoreAnnotation], func(r rune) bool { return r == '\n' || r == ';' }) {
 			if text = strings.TrimSpace(text); text == "" {

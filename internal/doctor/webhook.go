@@ -34,9 +34,6 @@ func (h *webhook) key() string {
 
 // field returns the path of a field of the webhook.
 func (h *webhook) field(path string) string {
-	if path == "" {
-		return fmt.Sprintf("webhooks[%d]", h.index)
-	}
 	return fmt.Sprintf("webhooks[%d].%s", h.index, path)
 }
 

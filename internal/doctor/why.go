@@ -58,6 +58,7 @@ type Step struct {
 	Text    string       `json:"text"`
 
 	subject string
+	refuses bool
 }
 
 // defaultPlugins are enabled by default in kube-apiserver 1.37, in this order
@@ -93,12 +94,33 @@ func Why(ctx context.Context, input Input, q Question) (*Answer, error) {
 	}
 	answer := &Answer{APIVersion: "admissiontest.dev/v1alpha1", Kind: "Why", Request: request.text + " by " + request.User.Name, Plugins: defaultPlugins(), Steps: []Step{}}
 	for _, f := range findings {
-		answer.Steps = append(answer.Steps, Step{pluginOf(f.Kind), f.Kind, f.Name, f.Webhook, f.Binding, f.Effect, f.Reason, f.Text, f.Subject()})
+		answer.Steps = append(answer.Steps, Step{pluginOf(f.Kind), f.Kind, f.Name, f.Webhook, f.Binding, f.Effect, f.Reason, f.Text, f.Subject(), f.Effect == reach.EffectRefused || f.Effect == reach.EffectInvalid && w.denies(f)})
 	}
 	slices.SortStableFunc(answer.Steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(slices.Index(answer.Plugins, a.Plugin), slices.Index(answer.Plugins, b.Plugin)), cmp.Compare(a.Name, b.Name))
 	})
+	answer.endAtRefusal()
 	return answer, nil
+}
+
+// reasonRefused is the reason of what an API server does not get to.
+const reasonRefused reach.Reason = "Refused"
+
+// endAtRefusal marks what an API server does not get to, because the request is refused before: the plugins that follow, and webhooks of the
+// same plugin. The match conditions of all validating webhooks are evaluated before the first one is called.
+func (a *Answer) endAtRefusal() {
+	at := slices.IndexFunc(a.Steps, func(s Step) bool { return s.refuses })
+	if at < 0 {
+		return
+	}
+	refusal := a.Steps[at]
+	for i := range a.Steps {
+		s := &a.Steps[i]
+		reached := s.Plugin != refusal.Plugin && i < at || s.Plugin == refusal.Plugin && (s.Webhook == "" || i == at || i < at && s.Plugin == "MutatingAdmissionWebhook")
+		if !reached && s.Effect != reach.EffectNone {
+			s.Effect, s.Reason, s.Text = reach.EffectNone, reasonRefused, "the request is refused before, because of "+refusal.subject
+		}
+	}
 }
 
 // requestOf returns the request of a question.
@@ -106,6 +128,9 @@ func (w *world) requestOf(q Question) (probe, error) {
 	object := &unstructured.Unstructured{Object: q.Object}
 	kind := object.GroupVersionKind()
 	known := w.Of(kind)
+	if parents := w.parentsOf(kind); len(parents) > 0 {
+		return probe{}, fmt.Errorf("find the resource of %s %s: %w: it is the object of requests for a subresource: give the %s", kind.GroupVersion(), kind.Kind, ErrUnknownKind, strings.Join(parents, ", or the "))
+	}
 	if known == nil {
 		return probe{}, fmt.Errorf("find the resource of %s %s: %w: give its CustomResourceDefinition with --configurations, or a cluster that serves it", kind.GroupVersion(), kind.Kind, ErrUnknownKind)
 	}
@@ -147,6 +172,18 @@ func (w *world) requestOf(q Question) (probe, error) {
 		text += " in " + namespace
 	}
 	return probeOf(r, text), nil
+}
+
+// parentsOf returns the kinds, with their subresources, whose requests have objects of another kind: a Pod with eviction for Eviction.
+func (w *world) parentsOf(kind schema.GroupVersionKind) (all []string) {
+	for _, r := range w.All() {
+		for _, subresource := range r.Subresources {
+			if parent := r.Kind.Kind + " with --subresource " + subresource; r.Kind != kind && w.KindFor(r.GroupVersionResource, subresource) == kind && !slices.Contains(all, parent) {
+				all = append(all, parent)
+			}
+		}
+	}
+	return all
 }
 
 // bodyOf returns the object that admission gets: of the kind of the subresource.

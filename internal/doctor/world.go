@@ -64,6 +64,7 @@ type world struct {
 	// given are the configurations, policies and bindings. Those that cannot be read are left out.
 	given     []*object
 	admission *reach.Admission
+	broken    []reach.ExpressionError
 	webhooks  []*webhook
 	policies  []*policy
 	bindings  []*binding

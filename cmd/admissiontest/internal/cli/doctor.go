@@ -21,6 +21,7 @@ type doctorOptions struct {
 	live              bool // --kubeconfig or --context is given
 	output, failOn    string
 	version, baseline string
+	verbose           bool
 	input             doctor.Input
 }
 
@@ -37,10 +38,12 @@ Files have manifests of any kind: Services, workloads and CustomResourceDefiniti
 what is around the configurations. With --kubeconfig, doctor checks a cluster, which it
 only reads. With both, it checks the files as if they were on the cluster.
 
-What a rule needs and cannot know makes it inconclusive, never a pass.
+What a rule needs and cannot know makes it inconclusive, never a pass. Files need not have
+everything, so this is only a remark about files, unless --strict is given.
 
 Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a bad file,
-3 nothing to check, 4 infrastructure error, 5 a rule of level MUST is inconclusive.`,
+3 nothing to check, 4 infrastructure error, 5 a rule of level MUST is inconclusive: on a
+cluster, or with --strict.`,
 		Example: "  kustomize build config/default > all.yaml; admissiontest doctor all.yaml\n  admissiontest doctor --kubeconfig ~/.kube/config\n  admissiontest doctor config/ -o json > doctor.json\n  admissiontest doctor all.yaml --only CF-BLOCK --skip CF-BLOCK-5",
 	}
 	command.RunE = a.reading(func(ctx context.Context, args []string) error {
@@ -50,11 +53,13 @@ Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a b
 	o.cluster.add(command)
 	set := command.Flags()
 	set.StringVarP(&o.output, "output", "o", "text", "text or json")
+	set.BoolVarP(&o.verbose, "verbose", "v", false, "print each finding and each remark in full")
 	set.StringVar(&o.failOn, "fail-on", "error", "exit with 1 for findings of this severity and worse: error, warning, note or none")
 	set.StringSliceVar(&o.input.Only, "only", nil, "only these rules: IDs, names, or groups such as CF-BLOCK")
 	set.StringSliceVar(&o.input.Skip, "skip", nil, "not these rules")
 	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
-	set.StringVar(&o.baseline, "baseline", "", "earlier report (-o json) whose findings are accepted: only others count")
+	set.StringVar(&o.baseline, "baseline", "", "earlier report (-o json) whose findings and remarks are accepted: only others count")
+	set.BoolVar(&o.input.Strict, "strict", false, "exit with 5 if files do not show what a rule of level MUST needs")
 	return command
 }
 
@@ -132,7 +137,7 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doc
 			a.note(fmt.Sprintf("the baseline has a finding that is gone: %s %s: write a new one", gone.Rule, gone.Object))
 		}
 	}
-	write := func() error { _, err := fmt.Fprint(a.Stdout, report.Text()); return err }
+	write := func() error { _, err := fmt.Fprint(a.Stdout, report.Text(o.verbose)); return err }
 	if o.output == "json" {
 		write = func() error { return writeJSON(a.Stdout, report) }
 	}
