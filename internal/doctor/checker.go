@@ -30,7 +30,7 @@ func (c *checker) severity(h *webhook, unknown string) Severity {
 	if unknown != "" {
 		steps++
 	}
-	return severityOf(c.rule.Level).lower(steps)
+	return Severities()[slices.Index(framework.Levels(), c.rule.Level)].lower(steps)
 }
 
 // add adds a finding about a field of an object. Message and Severity are required. The same finding about another webhook of the

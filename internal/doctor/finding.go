@@ -35,10 +35,6 @@ func (s Severity) lower(steps int) Severity {
 	return Severities()[min(s.rank()+steps, len(Severities())-1)]
 }
 
-func severityOf(level framework.Level) Severity {
-	return Severities()[slices.Index(framework.Levels(), level)]
-}
-
 // Finding is one violation of a rule.
 type Finding struct {
 	// Rule is the ID of the rule, Name its long name.

@@ -72,11 +72,6 @@ func defaultPlugins() []string {
 	}
 }
 
-// pluginOf returns the plugin that calls webhooks or policies of a kind.
-func pluginOf(kind string) string {
-	return strings.Replace(kind, "WebhookConfiguration", "AdmissionWebhook", 1)
-}
-
 // Why returns which webhooks, policies and bindings of the Input decide about a request, and why the others do not. It returns an
 // ErrUnknownKind if neither Kubernetes nor a CustomResourceDefinition of the Input defines the kind.
 func Why(ctx context.Context, input Input, q Question) (*Answer, error) {
@@ -94,7 +89,8 @@ func Why(ctx context.Context, input Input, q Question) (*Answer, error) {
 	}
 	answer := &Answer{APIVersion: "admissiontest.dev/v1alpha1", Kind: "Why", Request: request.text + " by " + request.User.Name, Plugins: defaultPlugins(), Steps: []Step{}}
 	for _, f := range findings {
-		answer.Steps = append(answer.Steps, Step{pluginOf(f.Kind), f.Kind, f.Name, f.Webhook, f.Binding, f.Effect, f.Reason, f.Text, f.Subject(), f.Effect == reach.EffectRefused || f.Effect == reach.EffectInvalid && w.denies(f)})
+		plugin := strings.Replace(f.Kind, "WebhookConfiguration", "AdmissionWebhook", 1)
+		answer.Steps = append(answer.Steps, Step{plugin, f.Kind, f.Name, f.Webhook, f.Binding, f.Effect, f.Reason, f.Text, f.Subject(), f.Effect == reach.EffectRefused || f.Effect == reach.EffectInvalid && w.denies(f)})
 	}
 	slices.SortStableFunc(answer.Steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(slices.Index(answer.Plugins, a.Plugin), slices.Index(answer.Plugins, b.Plugin)), cmp.Compare(a.Name, b.Name))

@@ -210,7 +210,7 @@ func writes(value any, at string, is func(at string, value any) bool) bool {
 	})
 }
 
-// kubernetesPlugins are those of the supported versions (k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go).
+// kubernetesPlugins are all admission plugins of the supported versions (k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go).
 func kubernetesPlugins() []string {
 	return strings.Fields(`AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning
 		CertificateSubjectRestriction ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass

@@ -151,7 +151,7 @@ func (o contractOptions) check(ctx context.Context) (report.Report, error) {
 	checked := webhook.Check(ctx, subject, o.options()...)
 	switch {
 	case len(checked.Misuse) > 0:
-		return report.Report{}, misused(checked.Misuse)
+		return report.Report{}, withCode(exitUsage, errors.New(inFlags.Replace(strings.Join(checked.Misuse, "\n"))))
 	case checked.Err != nil:
 		return report.Report{}, withCode(exitInfrastructure, errors.New(inFlags.Replace(checked.Err.Error())))
 	}
@@ -175,7 +175,7 @@ func (o contractOptions) checkPolicies(ctx context.Context) (report.Report, erro
 	checked := policy.Check(ctx, s, options...)
 	switch {
 	case len(checked.Misuse) > 0:
-		return report.Report{}, misused(checked.Misuse)
+		return report.Report{}, withCode(exitUsage, errors.New(inFlags.Replace(strings.Join(checked.Misuse, "\n"))))
 	case checked.Err != nil:
 		return report.Report{}, withCode(exitInfrastructure, checked.Err)
 	}
@@ -224,7 +224,7 @@ func notHere(name, arg string) error {
 	return usagef("--%s %s: want FILE or DELETE:FILE; for an update, write a PolicyTest with old, and contract: {}", name, arg)
 }
 
-// inFlags replaces the names of Go in a text about a contract by those of the flags.
+// inFlags replaces the names of Go, in what is said about a contract, by the flags.
 var inFlags = strings.NewReplacer(
 	"webhook: Subject ", "", "Allow and Reject", "--allow and --reject", "Configurations: ", "--configuration ", "set Kind", "give --kind",
 	"Replicas: ", "--replica ", "Allow: ", "--allow ", "Reject: ", "--reject ", " in Allow", " in --allow", " in Reject", " in --reject",
@@ -232,11 +232,6 @@ var inFlags = strings.NewReplacer(
 	"webhook.Budget", "--budget", "webhook.Rules lists all rules", "docs/webhook-rules.md has all rules", "policy.Only: ", "--only: ", "policy.Waive: ", "--waive: ",
 	"policy.Rules lists all rules", "docs/policy-rules.md has all rules", "CA has", "--ca-file has", "want CA (", "want --ca-file (", "ServerName (", "--server-name (", "URL is ", "--url is ",
 )
-
-// misused returns the error of flags that a suite cannot use.
-func misused(misuse []string) error {
-	return withCode(exitUsage, errors.New(inFlags.Replace(strings.Join(misuse, "\n"))))
-}
 
 // subject returns the webhook at a URL that the flags describe.
 func (o contractOptions) subject() (webhook.Subject, error) {

@@ -71,7 +71,8 @@ func (a *app) explain(s scenario.Scenario, user bool) error {
 		return err
 	}
 	field(a.Stdout, "file", file)
-	_, err = fmt.Fprintf(a.Stdout, "\n%s\n", indent(testText(strings.ReplaceAll(string(content), "\r\n", "\n"), s)))
+	text := strings.TrimRight(testText(strings.ReplaceAll(string(content), "\r\n", "\n"), s), "\n")
+	_, err = fmt.Fprintf(a.Stdout, "\n  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 	return err
 }
 
@@ -80,10 +81,6 @@ func field(w io.Writer, label, text string) {
 	if text = strings.TrimSpace(text); text != "" {
 		_, _ = fmt.Fprintf(w, "  %-12s  %s\n", label, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 16)))
 	}
-}
-
-func indent(text string) string {
-	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
 
 // testText returns the document of a scenario in a file, unchanged.

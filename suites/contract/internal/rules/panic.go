@@ -13,11 +13,6 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// panicRules returns the rules for requests at which a plugin must not panic.
-func panicRules() []check.Rule {
-	return append(requestRules(), oddityRules()...)
-}
-
 // requestRules returns the rules for unusual resources, subresources and types.
 func requestRules() []check.Rule {
 	return []check.Rule{

@@ -11,7 +11,7 @@ import (
 func All() []check.Rule {
 	return slices.Concat(
 		requestsRules(), handlesRules(), validateRules(), admitRules(), memoryRules(),
-		panicRules(), refusalRules(), dryRunRules(), scopeRules(), unrelatedRules(), sameFieldsRules(), listsRules(),
+		requestRules(), oddityRules(), refusalRules(), dryRunRules(), scopeRules(), unrelatedRules(), sameFieldsRules(), listsRules(),
 		cacheRules(), failureRules(), initializationRules(), factoryRules(), lifecycleRules(),
 		historyRules(), deletionRules(),
 	)

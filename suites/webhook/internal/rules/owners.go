@@ -33,16 +33,11 @@ func ownerRules() []check.Rule {
 	}
 }
 
-// generatedKinds are the kinds of objects that controllers create, with the kinds of their owners.
-func generatedKinds() map[string]string {
-	return map[string]string{"ReplicaSet": "Deployment", "Job": "CronJob"}
-}
-
 func checkOwnedTemplates(t *check.T) {
 	mutating(t)
 	applies := false
 	eachObject(t, func(c check.Case, d check.Decision) {
-		for child, owner := range generatedKinds() {
+		for child, owner := range map[string]string{"ReplicaSet": "Deployment", "Job": "CronJob"} { // that controllers create
 			kind := c.Request.Kind.Kind
 			if kind != owner && kind != child {
 				continue

@@ -131,7 +131,7 @@ func another(path []string, value any) any {
 	return nil
 }
 
-// anotherText returns another value for a text: of the same enumeration, a larger quantity or duration, or another name. Empty means that
+// anotherText returns another value for a string: of the same enumeration, a larger quantity or duration, or another name. Empty means that
 // none is known.
 func anotherText(text string) string {
 	others := map[string]string{
