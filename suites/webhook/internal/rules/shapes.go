@@ -4,14 +4,13 @@ import (
 	"regexp"
 	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/review"
+	"github.com/admissiontest/admissiontest/internal/vary"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 )
 
@@ -241,11 +240,6 @@ func isTakenForObject(t *check.T, c check.Case, r reach.Request) bool {
 	if r.Object == nil || r.Kind == c.Request.Kind {
 		return false
 	}
-	both, err := jsonpatch.MergePatch(encoded(c.Request.Object), encoded(r.Object))
-	var object map[string]any
-	if err != nil || utiljson.Unmarshal(both, &object) != nil {
-		return false // both are JSON objects
-	}
-	d, ok := t.Decide(withObject(r, object))
+	d, ok := t.Decide(withObject(r, vary.Patched(c.Request.Object, r.Object)))
 	return ok && d.Response.Allowed
 }
