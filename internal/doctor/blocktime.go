@@ -149,9 +149,9 @@ func (c *checker) replicas(h *webhook, serves workload) {
 			replicas = ptr.Deref(scaler.MinReplicas, 1)
 		}
 	}
-	switch {
-	case replicas == 0: // CF-REACH-1
-	case replicas == 1:
+	switch replicas {
+	case 0: // CF-REACH-1
+	case 1:
 		c.webhook(h, "clientConfig.service", Finding{Severity: Warning, Request: everyRequest, Message: fmt.Sprintf("%s, which serves it, has %d replica(s): requests are refused while its Pod moves", serves, replicas)})
 	default:
 		c.budget(h, replicas)

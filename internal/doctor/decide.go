@@ -65,7 +65,7 @@ func exemptsBy(selector *metav1.LabelSelector, namespace string) string {
 	system := slices.Contains([]string{kubeSystem, nodeLeases, metav1.NamespaceDefault}, namespace)
 	for _, r := range requirements(selector) {
 		own := r.Operator == metav1.LabelSelectorOpNotIn && !strings.Contains(r.Key, "kubernetes.io/") && !strings.Contains(r.Key, "k8s.io/") && !strings.Contains(r.Key, "openshift.io/")
-		if !optsIn(r) && r.Key != nameLabel && !(system && own) {
+		if !optsIn(r) && r.Key != nameLabel && (!system || !own) {
 			return r.Key
 		}
 	}

@@ -161,7 +161,7 @@ func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind sc
 	if err != nil {
 		return nil, fmt.Errorf("%w: the fields of %s are unknown: %w", framework.ErrTimeout, kind.Kind, cmp.Or(failed, err))
 	} else if failed != nil {
-		return nil, nil // without a schema, nothing is unknown
+		return nil, nil //nolint:nilerr // without a schema, nothing is unknown
 	}
 	return missing, nil
 }

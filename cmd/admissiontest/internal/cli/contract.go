@@ -151,9 +151,9 @@ func (o contractOptions) check(ctx context.Context) (report.Report, error) {
 	checked := webhook.Check(ctx, subject, o.options()...)
 	switch {
 	case len(checked.Misuse) > 0:
-		return report.Report{}, withCode(exitUsage, errors.New(inFlags.Replace(strings.Join(checked.Misuse, "\n"))))
+		return report.Report{}, withCode(exitUsage, errors.New(inFlags(strings.Join(checked.Misuse, "\n"))))
 	case checked.Err != nil:
-		return report.Report{}, withCode(exitInfrastructure, errors.New(inFlags.Replace(checked.Err.Error())))
+		return report.Report{}, withCode(exitInfrastructure, errors.New(inFlags(checked.Err.Error())))
 	}
 	return contractReport(o.strict, checked.Outcomes), nil
 }
@@ -175,7 +175,7 @@ func (o contractOptions) checkPolicies(ctx context.Context) (report.Report, erro
 	checked := policy.Check(ctx, s, options...)
 	switch {
 	case len(checked.Misuse) > 0:
-		return report.Report{}, withCode(exitUsage, errors.New(inFlags.Replace(strings.Join(checked.Misuse, "\n"))))
+		return report.Report{}, withCode(exitUsage, errors.New(inFlags(strings.Join(checked.Misuse, "\n"))))
 	case checked.Err != nil:
 		return report.Report{}, withCode(exitInfrastructure, checked.Err)
 	}
@@ -225,13 +225,15 @@ func notHere(name, arg string) error {
 }
 
 // inFlags replaces the names of Go, in what is said about a contract, by the flags.
-var inFlags = strings.NewReplacer(
-	"webhook: Subject ", "", "Allow and Reject", "--allow and --reject", "Configurations: ", "--configuration ", "set Kind", "give --kind",
-	"Replicas: ", "--replica ", "Allow: ", "--allow ", "Reject: ", "--reject ", " in Allow", " in --allow", " in Reject", " in --reject",
-	" of Allow", " of --allow", " of Reject", " of --reject", "webhook.Only: ", "--only: ", "webhook.With: ", "--with: ", "webhook.Waive: ", "--waive: ",
-	"webhook.Budget", "--budget", "webhook.Rules lists all rules", "docs/webhook-rules.md has all rules", "policy.Only: ", "--only: ", "policy.Waive: ", "--waive: ",
-	"policy.Rules lists all rules", "docs/policy-rules.md has all rules", "CA has", "--ca-file has", "want CA (", "want --ca-file (", "ServerName (", "--server-name (", "URL is ", "--url is ",
-)
+func inFlags(said string) string {
+	return strings.NewReplacer(
+		"webhook: Subject ", "", "Allow and Reject", "--allow and --reject", "Configurations: ", "--configuration ", "set Kind", "give --kind",
+		"Replicas: ", "--replica ", "Allow: ", "--allow ", "Reject: ", "--reject ", " in Allow", " in --allow", " in Reject", " in --reject",
+		" of Allow", " of --allow", " of Reject", " of --reject", "webhook.Only: ", "--only: ", "webhook.With: ", "--with: ", "webhook.Waive: ", "--waive: ",
+		"webhook.Budget", "--budget", "webhook.Rules lists all rules", "docs/webhook-rules.md has all rules", "policy.Only: ", "--only: ", "policy.Waive: ", "--waive: ",
+		"policy.Rules lists all rules", "docs/policy-rules.md has all rules", "CA has", "--ca-file has", "want CA (", "want --ca-file (", "ServerName (", "--server-name (", "URL is ", "--url is ",
+	).Replace(said)
+}
 
 // subject returns the webhook at a URL that the flags describe.
 func (o contractOptions) subject() (webhook.Subject, error) {
@@ -327,7 +329,7 @@ func contractReport(strict bool, outcomes []webhook.Outcome) report.Report {
 		if each.Waiver != "" && !broken[each.Rule.ID] {
 			each.Verdict, each.Reason = framework.Fail, rule.NotBroken
 		}
-		result.Outcomes = append(result.Outcomes, ruleOutcome(name, each.Rule, each.Verdict, inFlags.Replace(each.Reason), each.Duration))
+		result.Outcomes = append(result.Outcomes, ruleOutcome(name, each.Rule, each.Verdict, inFlags(each.Reason), each.Duration))
 	}
 	result.Summary = report.Count(result.Outcomes)
 	return result

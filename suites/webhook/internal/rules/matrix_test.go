@@ -298,7 +298,7 @@ func callerFaults() map[string]fault {
 			select {
 			case <-in.end:
 			default:
-				go func() { <-time.After(time.Minute) }()
+				go func() { <-time.After(time.Minute) }() //nolint:forbidigo // it is what a faulty webhook does
 			}
 		}},
 		"WH-PERF-3 with the body": {alone: true, validate: func(s *sound, in incoming, _ *outgoing) {
