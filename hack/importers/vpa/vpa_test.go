@@ -60,6 +60,7 @@ func TestContract(t *testing.T) {
 		Configurations: append(importers.Files(t, project, "deploy/vpa-v1-crd-gen.yaml"), webhook.Files("testdata/configuration.yaml")...),
 		Allow:          webhook.SampleFiles("testdata/good.yaml", "testdata/pod.yaml"),
 		Reject:         []webhook.Sample{{Manifest: webhook.Manifest{File: "testdata/bad.yaml"}, Message: "max resource for cpu is lower than min"}},
+		Enforced:       []string{"/spec/containers/*/resources/requests", "/metadata/annotations/vpaObservedContainers"}, // what it is for
 	},
 		webhook.Waive("unknown-fields-survive", "resources without requests and limits are replaced by {}, with resources.claims"),
 		webhook.Waive("finalizers-can-be-removed", "an update is judged like a creation, also of an object in deletion"),
