@@ -4,7 +4,7 @@
 //
 //   - WH-PROTO-1 answers-repeat-the-uid (MUST): Every answer repeats the uid of the request: if the webhook allows, if it denies, and if it fails.
 //   - WH-PROTO-2 answers-have-the-version-of-the-review (MUST): The answer has the apiVersion and kind of the review, for each version in admissionReviewVersions, and the same decision in each version.
-//   - WH-PROTO-3 decisions-are-http-200 (MUST): A decision is HTTP 200 with one JSON AdmissionReview that has a response, of 3 MiB at most. Another status means that the webhook could not decide.
+//   - WH-PROTO-3 decisions-are-http-200 (MUST): A decision is HTTP 200 with one JSON AdmissionReview that has a response. It has at most 3 MiB, plus twice the size of the review. Another status means that the webhook could not decide.
 //   - WH-PROTO-4 patch-and-patchtype-belong-together (MUST): A mutating webhook sets patch and patchType: JSONPatch, both or neither. A validating one sets neither.
 //   - WH-PROTO-5 patches-apply (MUST): The patch can be applied to the object, whatever optional parts are absent or have unusual names.
 //   - WH-IDEM-1 twice-is-once (MUST): A webhook that is called for its own result does not change it again.
@@ -22,7 +22,7 @@
 //   - WH-SHAPE-2 missing-names-do-not-matter (MUST): An object with generateName and without a name gets the same answer as with a name.
 //   - WH-SHAPE-3 subresources-get-a-verdict (MUST): Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.
 //   - WH-SHAPE-4 subresources-are-no-way-out (SHOULD): What is denied in a container is denied in an ephemeral container too, and what is denied in spec.replicas is denied for the subresource scale, if the rules name these subresources.
-//   - WH-SHAPE-5 every-container-is-checked (SHOULD): What is denied in one container is denied in each place of a container: the first, another one, and an init container.
+//   - WH-SHAPE-5 every-container-is-checked (SHOULD): What is denied in one container is denied in each of them: in the first, in another one, and in an init container.
 //   - WH-UPDATE-1 no-op-updates-are-allowed (MUST): An update that changes nothing is allowed, and does not change an object that the webhook has already changed.
 //   - WH-UPDATE-2 finalizers-can-be-removed (MUST): An object in deletion can lose its finalizers, whether it is valid or not, and the patch does not change its spec.
 //   - WH-UPDATE-3 old-objects-can-change (SHOULD): An object that was stored before the webhook existed can still be changed elsewhere, also in its status, and can be repaired. The repair is a MUST.

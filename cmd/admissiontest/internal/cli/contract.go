@@ -130,6 +130,9 @@ func (a *app) writeContract(r report.Report, o contractOptions) error {
 
 // check checks the rules.
 func (o contractOptions) check(ctx context.Context) (report.Report, error) {
+	if err := o.misspelt(); err != nil {
+		return report.Report{}, err
+	}
 	switch {
 	case len(o.policies) > 0 && o.url != "":
 		return report.Report{}, usagef("--policies and --url cannot be combined: check webhooks and policies one after the other")
@@ -137,8 +140,6 @@ func (o contractOptions) check(ctx context.Context) (report.Report, error) {
 		return report.Report{}, usagef("--good, --bad and --given belong to --policies: the samples of a webhook are --allow and --reject")
 	case len(o.policies) > 0 && len(o.allow)+len(o.reject)+len(o.configurations) > 0:
 		return report.Report{}, usagef("--allow, --reject and --configuration belong to --url: the samples of policies are --good and --bad")
-	case o.misspelt() != nil:
-		return report.Report{}, o.misspelt()
 	case len(o.policies) > 0:
 		return o.checkPolicies(ctx)
 	case o.url == "":
@@ -224,15 +225,20 @@ func notHere(name, arg string) error {
 	return usagef("--%s %s: want FILE or DELETE:FILE; for an update, write a PolicyTest with old, and contract: {}", name, arg)
 }
 
-// inFlags replaces the names of Go, in what is said about a contract, by the flags.
+// inFlags replaces the names of Go, in an error of a Subject or of options, by the flags.
 func inFlags(said string) string {
 	return strings.NewReplacer(
 		"webhook: Subject ", "", "Allow and Reject", "--allow and --reject", "Configurations: ", "--configuration ", "set Kind", "give --kind",
-		"Replicas: ", "--replica ", "Allow: ", "--allow ", "Reject: ", "--reject ", " in Allow", " in --allow", " in Reject", " in --reject",
-		" of Allow", " of --allow", " of Reject", " of --reject", "webhook.Only: ", "--only: ", "webhook.With: ", "--with: ", "webhook.Waive: ", "--waive: ",
-		"webhook.Budget", "--budget", "webhook.Rules lists all rules", "docs/webhook-rules.md has all rules", "policy.Only: ", "--only: ", "policy.Waive: ", "--waive: ",
+		"Replicas: ", "--replica ", "Allow: ", "--allow ", "Reject: ", "--reject ", "webhook.Only: ", "--only: ", "webhook.With: ", "--with: ",
+		"webhook.Waive: ", "--waive: ", "webhook.Rules lists all rules", "docs/webhook-rules.md has all rules", "policy.Only: ", "--only: ", "policy.Waive: ", "--waive: ",
 		"policy.Rules lists all rules", "docs/policy-rules.md has all rules", "CA has", "--ca-file has", "want CA (", "want --ca-file (", "ServerName (", "--server-name (", "URL is ", "--url is ",
 	).Replace(said)
+}
+
+// reasonInFlags is inFlags for the reason of an outcome, which can quote the webhook.
+func reasonInFlags(reason string) string {
+	return strings.NewReplacer("sample of Allow", "sample of --allow", "sample of Reject", "sample of --reject",
+		"the sample is in Allow,", "the sample is in --allow,", "the sample is in Reject,", "the sample is in --reject,", "webhook.Budget", "--budget").Replace(reason)
 }
 
 // subject returns the webhook at a URL that the flags describe.
@@ -309,7 +315,7 @@ func (o contractOptions) options() []webhook.Option {
 	}
 	for _, arg := range o.waive {
 		name, why, _ := strings.Cut(arg, "=")
-		options = append(options, webhook.Flaky(name, why)) // one of several webhooks breaks the rule: see contractReport
+		options = append(options, webhook.Flaky(name, why)) // one webhook can break a rule that another keeps: see contractReport
 	}
 	return options
 }
@@ -319,17 +325,17 @@ func contractReport(strict bool, outcomes []webhook.Outcome) report.Report {
 	result := report.Report{APIVersion: report.APIVersion, Kind: report.Kind, Target: report.TargetInfo{Kind: report.KindWebhook}, Strict: strict}
 	broken := map[string]bool{}
 	for _, each := range outcomes {
-		broken[each.Rule.ID] = broken[each.Rule.ID] || each.Verdict != framework.Pass
+		broken[each.Rule.ID] = broken[each.Rule.ID] || each.Verdict == framework.Skipped
 	}
 	for _, each := range outcomes {
 		name := each.Rule.ID
 		if each.Webhook != "" {
 			name = fmt.Sprintf("%s (%s)", each.Rule.ID, each.Webhook)
 		}
-		if each.Waiver != "" && !broken[each.Rule.ID] {
+		if each.Waiver != "" && each.Verdict == framework.Pass && !broken[each.Rule.ID] {
 			each.Verdict, each.Reason = framework.Fail, rule.NotBroken
 		}
-		result.Outcomes = append(result.Outcomes, ruleOutcome(name, each.Rule, each.Verdict, inFlags(each.Reason), each.Duration))
+		result.Outcomes = append(result.Outcomes, ruleOutcome(name, each.Rule, each.Verdict, reasonInFlags(each.Reason), each.Duration))
 	}
 	result.Summary = report.Count(result.Outcomes)
 	return result

@@ -110,6 +110,7 @@ func TestContract(t *testing.T) {
 		"no CA":       {slices.Delete(slices.Clone(sound), 3, 5), exitInfrastructure, "is not trusted: x509: certificate signed by unknown authority"},
 		"no path":     {append(slices.Delete(slices.Clone(sound), 5, 7), "--kind", "validating"), exitInfrastructure, "/: HTTP status 404; the path of a webhook is in its URL"},
 		"not broken":  {append(slices.Clip(sound), "--only", "WH-PROTO-1", "--waive", "WH-PROTO-1=a test"), exitFail, "not broken: remove the waiver"},
+		"not checked": {append(slices.Clip(sound), "--only", "WH-IDEM-1", "--waive", "WH-IDEM-1=a test"), exitNothing, "1 unsupported"},
 		"operation":   {append(slices.Clip(sound), "--url", "https://127.0.0.1:1", "--allow", "UPDTE:good.yaml"), exitUsage, `there is no operation "UPDTE"; did you mean "UPDATE"?`},
 		"a file":      {append(slices.Clip(sound), "--url", "https://127.0.0.1:1", "--allow", "goood.yaml"), exitUsage, "--allow goood.yaml: cannot be read"},
 		"of policies": {append(slices.Clip(sound), "--good", "good.yaml"), exitUsage, "belong to --policies"},

@@ -25,7 +25,7 @@ func doorRules() []check.Rule {
 		Check:  func(t *check.T) { checkDoors(t, "a container of a Pod, or only spec.replicas", subresourceDoors) },
 	}, {
 		ID: "WH-SHAPE-5", Name: "every-container-is-checked", Level: framework.Should,
-		Title:  "What is denied in one container is denied in each place of a container: the first, another one, and an init container.",
+		Title:  "What is denied in one container is denied in each of them: in the first, in another one, and in an init container.",
 		Why:    "Users put the container that was denied behind one that is not, or among the init containers.",
 		Fix:    "Check each element of spec.containers and spec.initContainers.",
 		Source: []string{"https://kubernetes.io/docs/concepts/workloads/pods/init-containers/", goodPractices},
@@ -36,10 +36,10 @@ func doorRules() []check.Rule {
 // door is a request with a defect, and the same one without it.
 type door struct {
 	sound, defect reach.Request
-	place         string // where the defect is; empty for a subresource
+	position      string // of the container with the defect; empty for a subresource
 }
 
-// checkDoors moves the defect that the Fix of a sample removes to other places: doors returns them for a case with its fixed object.
+// checkDoors moves the defect that the Fix of a sample removes to other positions: doors returns them for a case with its fixed object.
 func checkDoors(t *check.T, about string, doors func(t *check.T, c check.Case, fixed map[string]any) []door) {
 	why := "no sample of Reject has a Fix that changes only " + about
 	t.EachDenied(func(c check.Case, _ check.Decision) {
@@ -58,7 +58,7 @@ func checkDoors(t *check.T, about string, doors func(t *check.T, c check.Case, f
 			}
 			t.Reached()
 			if d, ok := t.Decide(each.defect); ok && d.Response.Allowed {
-				t.Errorf("%s is denied, but %s with the same defect%s is allowed", c, check.Describe(each.defect), each.place)
+				t.Errorf("%s is denied, but %s with the same defect%s is allowed", c, check.Describe(each.defect), each.position)
 			}
 		}
 	})
@@ -91,43 +91,43 @@ func subresourceDoors(t *check.T, c check.Case, fixed map[string]any) []door {
 	return []door{{sound: withObject(r, withEphemeral(r.Object, of.good)), defect: withObject(r, withEphemeral(r.Object, of.bad))}}
 }
 
-// containerDoors returns creations with the container at another place, with the same name: a webhook can judge containers by their names.
+// containerDoors returns creations with the container at another position, with the same name: a webhook can judge containers by their names.
 func containerDoors(t *check.T, c check.Case, fixed map[string]any) (all []door) {
 	of, ok := faultyContainer(c, fixed)
 	if !ok || !check.IsBuiltIn(c.Request.Kind) {
 		return nil
 	}
-	for _, place := range []string{first, behind, among} {
-		if place == first && of.index == 0 || place == behind && of.index > 0 || place == among && !of.common {
+	for _, position := range []string{first, behind, among} {
+		if position == first && of.index == 0 || position == behind && of.index > 0 || position == among && !of.common {
 			continue
 		}
 		with := func(container map[string]any) reach.Request {
 			object := changed(fixed, func(u *unstructured.Unstructured) {
 				pod, _ := valueAt(u.Object, of.list[:len(of.list)-1]).(map[string]any) // it has containers
-				move(pod, of.index, maps.Clone(container), place)
+				move(pod, of.index, maps.Clone(container), position)
 			})
 			return t.AfterMutation(withObject(c.Sample, object))
 		}
-		all = append(all, door{with(of.good), with(of.bad), place})
+		all = append(all, door{with(of.good), with(of.bad), position})
 	}
 	return all
 }
 
-// The places of a container.
+// The positions of a container, as the end of a sentence.
 const (
 	first  = " in the first container"
 	behind = " behind another container"
 	among  = " in an init container"
 )
 
-// move puts a container, instead of the one at the index, at a place of a pod, beside a copy of the other one if there must be one.
-func move(pod map[string]any, index int, container map[string]any, place string) {
+// move puts a container, instead of the one at the index, at a position in a pod, with a copy of the other one if a pod needs another.
+func move(pod map[string]any, index int, container map[string]any, position string) {
 	containers, _ := pod["containers"].([]any)
 	other, _ := containers[index].(map[string]any)
 	other = maps.Clone(other)
 	other["name"] = "contract-other"
 	rest := slices.Delete(slices.Clone(containers), index, index+1)
-	switch place {
+	switch position {
 	case first:
 		pod["containers"] = append([]any{container}, rest...)
 	case behind:

@@ -36,7 +36,7 @@ func protocolRules() []check.Rule {
 		},
 		{
 			ID: "WH-PROTO-3", Name: "decisions-are-http-200", Level: framework.Must,
-			Title:  "A decision is HTTP 200 with one JSON AdmissionReview that has a response, of 3 MiB at most. Another status means that the webhook could not decide.",
+			Title:  "A decision is HTTP 200 with one JSON AdmissionReview that has a response. It has at most 3 MiB, plus twice the size of the review. Another status means that the webhook could not decide.",
 			Why:    "With failurePolicy Ignore, the API server ignores an answer with another status: a denial as HTTP 403 is bypassed. It keeps large answers in memory.",
 			Fix:    "Write HTTP 200 and response.allowed: false for a denial.",
 			Source: []string{"https://github.com/kubernetes-sigs/controller-runtime/issues/2662", "https://github.com/gardener/gardener/issues/7013"},
