@@ -114,6 +114,7 @@ func TestContract(t *testing.T) {
 		"operation":   {append(slices.Clip(sound), "--url", "https://127.0.0.1:1", "--allow", "UPDTE:good.yaml"), exitUsage, `there is no operation "UPDTE"; did you mean "UPDATE"?`},
 		"a file":      {append(slices.Clip(sound), "--url", "https://127.0.0.1:1", "--allow", "goood.yaml"), exitUsage, "--allow goood.yaml: cannot be read"},
 		"of policies": {append(slices.Clip(sound), "--good", "good.yaml"), exitUsage, "belong to --policies"},
+		"of webhooks": {[]string{"contract", "--policies", "policy.yaml", "--allow", "good.yaml"}, exitUsage, "belong to --url"},
 		"output":      {append(slices.Clip(sound), "-o", "jnit"), exitUsage, `did you mean "junit"?`},
 	} {
 		t.Run(name, func(t *testing.T) {

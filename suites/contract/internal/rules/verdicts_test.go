@@ -140,7 +140,7 @@ func TestStrictAndFlaky(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := check.NewPlan(test.subject, rules.All(), rule.Options{Only: []string{test.rule}, Strict: test.strict, Waivers: test.waivers})
-			if got := plan.Check(plan.Rules()[0]); got.Verdict != test.want {
+			if got := plan.Check(plan.Rules()[0]); got.Verdict != test.want || (got.Reason == rule.NotBroken) != (name == "holds, waived") {
 				t.Errorf("got %s, want %s: %s", got.Verdict, test.want, got.Reason)
 			}
 		})
