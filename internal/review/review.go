@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apijson "k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -73,19 +72,20 @@ func orNull(fields map[string]any) any {
 	return fields
 }
 
-// Encoded returns an object as an API server encodes it. An object of a kind that is not Kubernetes' own does not
-// change. The error names a field that the kind does not have.
+// Encoded returns an object as an API server encodes it. In an object of a kind that is not Kubernetes' own, only numbers change: 1.0 is 1.
+// The error names a field that the kind does not have.
 func Encoded(manifest map[string]any) (map[string]any, error) {
 	kind, err := object.Kind(manifest)
 	if err != nil {
 		return nil, err
 	}
-	if !scheme.Scheme.Recognizes(kind) {
-		return (&unstructured.Unstructured{Object: manifest}).DeepCopy().Object, nil
-	}
 	data, err := json.Marshal(manifest)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", object.Describe(manifest), err)
+	}
+	if !scheme.Scheme.Recognizes(kind) {
+		var fields map[string]any
+		return fields, utiljson.Unmarshal(data, &fields)
 	}
 	strict := apijson.NewSerializerWithOptions(apijson.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, apijson.SerializerOptions{Strict: true})
 	typed, _, err := strict.Decode(data, nil, nil)

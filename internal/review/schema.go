@@ -113,14 +113,15 @@ func immutable(path []string, of map[string]any) [][]string {
 	return found
 }
 
-// OtherVersions returns the other served versions of a kind, if the API server converts objects of it by changing only their
-// apiVersion: with conversion strategy None.
-func (k Kinds) OtherVersions(kind schema.GroupVersionKind) []string {
+// OtherVersions returns the other served versions of a kind, and the clientConfig of the conversion webhook. Nil means that the API server
+// converts objects by changing only their apiVersion: conversion strategy None.
+func (k Kinds) OtherVersions(kind schema.GroupVersionKind) (others []string, converter map[string]any) {
 	definition, _ := k.definition(kind)
-	if strategy, _, _ := unstructured.NestedString(definition, "spec", "conversion", "strategy"); strategy != "" && strategy != "None" {
-		return nil
+	if strategy, _, _ := unstructured.NestedString(definition, "spec", "conversion", "strategy"); strategy == "Webhook" {
+		if converter, _, _ = unstructured.NestedMap(definition, "spec", "conversion", "webhook", "clientConfig"); converter == nil {
+			converter = map[string]any{}
+		}
 	}
-	var others []string
 	versions, _, _ := unstructured.NestedSlice(definition, "spec", "versions")
 	for _, each := range versions {
 		fields, _ := each.(map[string]any)
@@ -128,5 +129,5 @@ func (k Kinds) OtherVersions(kind schema.GroupVersionKind) []string {
 			others = append(others, name)
 		}
 	}
-	return others
+	return others, converter
 }

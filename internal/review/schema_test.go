@@ -101,15 +101,15 @@ func TestDefinition(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"spec", "zone"}, {"spec", "color"}}, kinds.Immutable(r.Kind)); diff != "" {
 		t.Errorf("immutable fields: - want, + got:\n%s", diff)
 	}
-	if got := kinds.OtherVersions(r.Kind); !cmp.Equal(got, []string{"v1beta1"}) {
-		t.Errorf("got other versions %q", got)
+	if got, converter := kinds.OtherVersions(r.Kind); !cmp.Equal(got, []string{"v1beta1"}) || converter != nil {
+		t.Errorf("got other versions %q, converted by %v", got, converter)
 	}
 	if !kinds.HasSubresource(r.Kind, "status") || kinds.HasSubresource(r.Kind, "scale") {
 		t.Error("it has only the subresource status")
 	}
 	converted := object(t, widgets)
 	converted["spec"].(map[string]any)["conversion"] = map[string]any{"strategy": "Webhook"}
-	if got := review.NewKinds([]map[string]any{converted}).OtherVersions(r.Kind); got != nil {
-		t.Errorf("got versions %q, which a webhook converts", got)
+	if _, converter := review.NewKinds([]map[string]any{converted}).OtherVersions(r.Kind); converter == nil {
+		t.Error("a webhook converts the versions")
 	}
 }

@@ -48,5 +48,6 @@
 //   - WH-PERF-4 a-stop-loses-no-call (SHOULD, only on request): After SIGTERM, each call over a connection that the API server has kept open gets its answer.
 //   - WH-SEC-5 renewed-certificates-are-used (SHOULD, only on request): A renewed certificate is used for new connections within two minutes, without a restart and without a lost call.
 //   - WH-VERSION-1 converted-objects-get-the-same-answer (MUST): An object gets the same answer in each version: if the API server has converted it, kind decides and not requestKind, and if the rules match several versions, the verdict is the same.
+//   - WH-CONVERT-1 conversions-lose-nothing (MUST): The conversion webhook of a sample's CustomResourceDefinition converts a list of two objects to each served version, and back to what they were. It keeps the metadata, and can add labels and annotations.
 //   - WH-SERVER-1 the-api-server-gets-the-same-verdict (MUST): The dry run of a sample on the API server has the verdict, the message and the change that the webhook gives when it is called directly.
 package webhook

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -101,6 +102,9 @@ func misplaced(m shipped.Manifest, field string, err error) error {
 	return usagef("init: %s:%d:%d: %s: %w", m.File, line, column, m, err)
 }
 
+// draftPatience is how long an init waits for a program that does not serve. One that needs longer to start can be started before, with --endpoint.
+const draftPatience = 15 * time.Second
+
 // fill finds the requests, sends them, and notes what each got.
 func (d *draft) fill(ctx context.Context) (err error) {
 	running, end := context.WithCancelCause(ctx)
@@ -112,7 +116,7 @@ func (d *draft) fill(ctx context.Context) (err error) {
 	}
 	f := &d.flags.run
 	f.program.Progress = func(string) {}
-	on, err := f.program.Provider(f.target.provider(f.program.Progress), end, false).Start(running, target.StartOptions{Endpoints: endpoints})
+	on, err := f.program.Provider(f.target.provider(f.program.Progress), end, false).Start(running, target.StartOptions{Endpoints: endpoints, Patience: draftPatience})
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,24 @@
 package check
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/review"
 )
+
+// conversionLimit is how long an API server waits for a conversion webhook.
+const conversionLimit = 30 * time.Second
 
 // Version is a sample in another version of its kind.
 type Version struct {
@@ -19,7 +31,11 @@ type Version struct {
 // apiVersion.
 func (t *T) InVersions(c Case) []Version {
 	all := append([]Version{}, c.versions...)
-	for _, name := range t.Kinds.OtherVersions(c.Request.Kind) {
+	others, converter := t.Kinds.OtherVersions(c.Request.Kind)
+	for _, name := range others {
+		if converter != nil {
+			break // by Convert
+		}
 		u := (&unstructured.Unstructured{Object: c.Request.Object}).DeepCopy()
 		u.SetAPIVersion(schema.GroupVersion{Group: c.Request.Kind.Group, Version: name}.String())
 		if r, err := t.Kinds.New(u.Object, review.OpCreate, ""); err == nil {
@@ -28,6 +44,42 @@ func (t *T) InVersions(c Case) []Version {
 		}
 	}
 	return all
+}
+
+// Convert has objects converted to a version by a conversion webhook. Ok is false if what is there answers with no ConversionReview.
+func (t *T) Convert(converter map[string]any, version string, objects []map[string]any) (converted []map[string]any, ok bool, err error) {
+	var config admissionregistrationv1.WebhookClientConfig
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(converter, &config); err != nil {
+		return nil, false, err
+	}
+	path, err := pathOf(config)
+	if err != nil {
+		return nil, false, err
+	}
+	uid := NewUID()
+	request := map[string]any{"uid": uid, "desiredAPIVersion": version, "objects": objects}
+	body := Encode(map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request})
+	got := t.endpoint.send(t.Context(), path, Raw{Path: path, Body: bytes.NewReader(body), Limit: conversionLimit})
+	var review struct {
+		Kind     string `json:"kind"`
+		Response struct {
+			UID     string           `json:"uid"`
+			Objects []map[string]any `json:"convertedObjects"`
+			Result  metav1.Status    `json:"result"`
+		} `json:"response"`
+	}
+	if err := utiljson.Unmarshal(got.body, &review); got.err != nil || err != nil || review.Kind != "ConversionReview" {
+		return nil, got.err != nil, cmp.Or(got.err, err, fmt.Errorf("body %q is no ConversionReview", short(got.body)))
+	}
+	if converted = review.Response.Objects; review.Response.UID != uid || review.Response.Result.Status != metav1.StatusSuccess || len(converted) != len(objects) {
+		return nil, true, fmt.Errorf("got %s; want the uid of the request, the status Success, and %d objects", got.body, len(objects))
+	}
+	for _, each := range converted {
+		if each["apiVersion"] != version {
+			return nil, true, fmt.Errorf("got an object with apiVersion %v, want %s", each["apiVersion"], version)
+		}
+	}
+	return converted, true, nil
 }
 
 // CalledFor returns the webhook that gets a request, not converted: this one, or the only other one of its kind. Nil means that

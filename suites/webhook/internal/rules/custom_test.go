@@ -2,6 +2,8 @@ package rules_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -134,6 +136,67 @@ func TestCustomResources(t *testing.T) {
 			})
 			if o := checkOne(t, s, test.id, rule.DefaultBudget); o.Verdict != test.want {
 				t.Errorf("%s: got %s (%s), want %s", test.id, o.Verdict, o.Reason, test.want)
+			}
+		})
+	}
+}
+
+// TestConversions: a conversion webhook that loses something, or converts only one object, breaks the rule. What is at the path of a Subject
+// without one is no verdict.
+func TestConversions(t *testing.T) {
+	type fields = map[string]any
+	converted := strings.Replace(widgets, "  versions:\n", "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: a, name: a, path: /convert}}}}\n  versions:\n", 1)
+	for name, test := range map[string]struct {
+		convert func(u *unstructured.Unstructured, i int)
+		want    framework.Verdict
+	}{
+		"sound": {func(u *unstructured.Unstructured, _ int) {
+			u.SetAnnotations(map[string]string{"converted": "yes"})
+			u.SetResourceVersion("") // an API server keeps it
+		}, framework.Pass},
+		"loses a field": {func(u *unstructured.Unstructured, _ int) { unstructured.RemoveNestedField(u.Object, "spec", "size") }, framework.Fail},
+		"rounds a number": {func(u *unstructured.Unstructured, _ int) {
+			_ = unstructured.SetNestedField(u.Object, float64(1<<53), "spec", "size")
+		}, framework.Fail},
+		"loses the labels":     {func(u *unstructured.Unstructured, _ int) { u.SetLabels(nil) }, framework.Fail},
+		"loses the uid":        {func(u *unstructured.Unstructured, _ int) { u.SetUID("") }, framework.Fail},
+		"keeps the version":    {func(u *unstructured.Unstructured, _ int) { u.SetAPIVersion("example.com/v1") }, framework.Fail},
+		"repeats the first":    {func(u *unstructured.Unstructured, _ int) { u.SetName("a") }, framework.Fail},
+		"fails for the second": {func(_ *unstructured.Unstructured, i int) { panic(fmt.Sprint(i)) }, framework.Fail},
+		"no conversion":        {nil, framework.Inconclusive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := check.Subject{
+				Name: "widgets", Configurations: []check.Manifest{manifest(t, converted), manifest(t, widgetWebhook)},
+				Allow: []check.Sample{{Manifest: manifest(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: b, labels: {a: b}}, spec: {zone: a, size: 5}}")}},
+			}
+			s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				var review struct {
+					Request struct {
+						UID               string
+						DesiredAPIVersion string
+						Objects           []json.RawMessage
+					}
+				}
+				if _ = json.Unmarshal(body, &review); r.URL.Path != "/convert" || test.convert == nil {
+					fmt.Fprintf(w, `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": %q, "allowed": true}}`, review.Request.UID)
+					return
+				}
+				var all []any
+				for i, each := range review.Request.Objects {
+					u := &unstructured.Unstructured{}
+					_ = u.UnmarshalJSON(each)
+					u.SetAPIVersion(review.Request.DesiredAPIVersion)
+					test.convert(u, i)
+					all = append(all, u.Object)
+				}
+				_ = json.NewEncoder(w).Encode(fields{"kind": "ConversionReview", "response": fields{"uid": review.Request.UID, "result": fields{"status": "Success"}, "convertedObjects": all}})
+			})
+			if o := checkOne(t, s, "WH-CONVERT-1", rule.DefaultBudget); o.Verdict != test.want {
+				t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
+			} else {
+				t.Log(o.Reason)
 			}
 		})
 	}

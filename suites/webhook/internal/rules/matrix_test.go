@@ -400,9 +400,9 @@ func alone(s check.Subject, kind check.Kind, path string) check.Subject {
 	return s
 }
 
-// elsewhere reports whether a rule needs more than a handler: TestTLS and TestProcess are about it.
+// elsewhere reports whether a rule needs more than a handler of admission reviews: TestTLS, TestProcess and TestConversions are about it.
 func elsewhere(id string) bool {
-	return slices.Contains([]string{"WH-SEC-1", "WH-PERF-4", "WH-SEC-5"}, id)
+	return slices.Contains([]string{"WH-SEC-1", "WH-PERF-4", "WH-SEC-5", "WH-CONVERT-1"}, id)
 }
 
 // TestSound: the correct webhooks pass every rule that applies to them, and nothing is inconclusive. Each rule applies to one
