@@ -213,10 +213,7 @@ func (w *world) criticalPods() []probe {
 func (w *world) ownRequests(b *backend) []probe {
 	notKnown := ""
 	if b.labels == nil {
-		notKnown = "the labels of the Pods behind Service " + b.String() + " are not known"
-		if b.unknown != "" {
-			notKnown += ": " + b.unknown
-		}
+		notKnown = strings.TrimSuffix("the labels of the Pods behind Service "+b.String()+" are not known: "+b.unknown, ": ")
 	}
 	name := b.name
 	var own map[string]string
