@@ -25,6 +25,7 @@ func TestAbsence(t *testing.T) {
 		"rights are known":               {file: "cf-reach-3/bad", id: "CF-REACH-3", old: `"containers"`, new: account + `"containers"`, more: []shipped.Manifest{binding}, found: true},
 		"rights are not known":           {file: "cf-reach-3/bad", id: "CF-REACH-3", old: `"containers"`, new: account + `"containers"`},
 		"firewalls block port 9443":      {file: "cf-match-3/good", id: "CF-REACH-2"},
+		"a field that others have":       {file: "cf-block-12/good-fields", id: "CF-BLOCK-12", old: "spec.group", new: "spec.conversion.strategy"},
 		"another policy":                 {file: "cf-match-8/bad", id: "CF-MATCH-8", old: `"name":"guard"}`, new: `"name":"other"}`},
 	} {
 		project, err := shipped.Read("testdata/" + test.file + ".yaml")

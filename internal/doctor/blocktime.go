@@ -93,7 +93,7 @@ func (w *world) everyRequest() []probe {
 			seen[known] = true
 			a := about{resource: known.GroupResource().String(), version: known.Version, name: "example-1", namespace: ordinary}
 			if known.Resource == "pods" {
-				a.object, a.user = podSpec(), "replicaset-controller"
+				a.user = "replicaset-controller"
 			}
 			if !known.Namespaced {
 				a.namespace = ""

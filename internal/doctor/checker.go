@@ -78,6 +78,9 @@ func (c *checker) requests(h *webhook, field string, probes []probe, f Finding) 
 	fix, namespaces := fixFor(h, called)
 	if len(namespaces) > 0 {
 		f.exclude = []exclusion{{h, namespaces}}
+		if f.Fix != "" {
+			f.Fix = fix + "; or " + f.Fix
+		}
 	}
 	if _, or, also := strings.Cut(c.rule.Fix, "], or "); f.Fix == "" && strings.HasPrefix(c.rule.Fix, byName) {
 		if f.Fix = fix; also {

@@ -71,7 +71,8 @@ type Finding struct {
 	// lines.
 	Fingerprint string `json:"fingerprint"`
 
-	exclude []exclusion
+	exclude  []exclusion
+	affected []probe // by a policy
 }
 
 // exclusion says that a finding is gone if a webhook leaves out namespaces.

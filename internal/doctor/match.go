@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -197,8 +198,8 @@ func convertedTo(h *webhook, of admissionregistrationv1.RuleWithOperations, p pr
 }
 
 func checkSideDoors(c *checker) {
-	pod := newProbe(c.world, about{operation: "CREATE", resource: "pods", namespace: ordinary, name: "pod-1", user: "replicaset-controller", object: podSpec()})
-	ephemeral := newProbe(c.world, about{operation: "UPDATE", resource: "pods/ephemeralcontainers", namespace: ordinary, name: "pod-1", object: podSpec()})
+	pod := newProbe(c.world, about{operation: "CREATE", resource: "pods", namespace: ordinary, name: "pod-1", user: "replicaset-controller"})
+	ephemeral := newProbe(c.world, about{operation: "UPDATE", resource: "pods/ephemeralcontainers", namespace: ordinary, name: "pod-1"})
 	for _, h := range c.chosen() {
 		covered := slices.ContainsFunc(c.webhooks, func(other *webhook) bool { // the webhook, or another one of its backend
 			return sameBackend(h, other) && c.reaches(other, ephemeral).possible()
@@ -283,7 +284,7 @@ func (c *checker) probeFor(rule admissionregistrationv1.RuleWithOperations, oper
 		return probe{}, false
 	}
 	name, subresource, _ := strings.Cut(rule.Resources[0], "/")
-	group, version := rule.APIGroups[0], rule.APIVersions[0]
+	group, version := rule.APIGroups[0], strings.TrimPrefix(rule.APIVersions[0], "*")
 	if hasWildcard(rule.Resources[0]) {
 		if !containsOrAll(rule.APIGroups, "") {
 			return probe{}, false
@@ -304,15 +305,7 @@ func (c *checker) probeFor(rule admissionregistrationv1.RuleWithOperations, oper
 		if !known[0].Namespaced {
 			a.namespace = ""
 		}
-		if a.version == "*" {
-			a.version = known[0].Version
-		}
-	}
-	if a.version == "*" {
-		a.version = "v1"
-	}
-	if a.resource == "pods" {
-		a.object = podSpec()
+		a.version = cmp.Or(a.version, known[0].Version)
 	}
 	return newProbe(c.world, a), true
 }

@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,6 +105,7 @@ func TestFixFitsRequest(t *testing.T) {
 		"own value":             {"CF-BLOCK-2", pods, map[string]any{"namespaceSelector": own("example.com/guard", "NotIn")}, Error, "coredns", "NotIn [kube-system]", "", `"example.com/guard"`},
 		"value of a platform":   {"CF-BLOCK-2", pods, map[string]any{"namespaceSelector": own("openshift.io/run-level", "NotIn")}, Warning, "coredns", "NotIn [kube-system]", "", `"kube-system"`},
 		"own value, other":      {"CF-BLOCK-1", pods, map[string]any{"namespaceSelector": own("example.com/guard", "NotIn"), "clientConfig": map[string]any{"service": map[string]any{"namespace": "other", "name": "guard"}}}, Warning, "in other", "NotIn [other]", "", `"other"`},
+		"its own namespace":     {"CF-BLOCK-11", ruleOf("DELETE", "", "namespaces"), nil, Warning, "DELETE namespaces/guard-system", "NotIn [guard-system]; or leave out DELETE", "", `"guard-system"`},
 		"opt in":                {"CF-MATCH-5", ruleOf("DELETE", "example.com", "widgets"), map[string]any{"objectSelector": map[string]any{"matchLabels": map[string]any{"used": "yes"}}}, Note, "DELETE widgets without the label used", "leave out the objectSelector", "select namespaces", ""},
 		"way out":               {"CF-MATCH-5", ruleOf("UPDATE", "example.com", "widgets"), map[string]any{"objectSelector": own("skip", "NotIn")}, Warning, "UPDATE widgets with the label skip", "", "", ""},
 		"way out, no namespace": {"CF-MATCH-5", ruleOf("UPDATE", "", "nodes"), map[string]any{"objectSelector": own("skip", "NotIn")}, Warning, "UPDATE nodes with the label skip", "use a matchCondition", "select namespaces", ""},
@@ -122,5 +125,17 @@ func TestFixFitsRequest(t *testing.T) {
 				t.Errorf("got %s\n  fix %s\n  patch %s", f, f.Fix, patch)
 			}
 		})
+	}
+}
+
+// A policy leaves out a namespace by its name, and requests without one in another way.
+func TestFixOfPolicy(t *testing.T) {
+	bad, _ := os.ReadFile("testdata/cf-block-12/bad.yaml")
+	for resource, want := range map[string]string{"pods": "matchResources.namespaceSelector of the binding with kubernetes.io/metadata.name NotIn [kube-system]", "nodes": "leave out nodes with a matchCondition"} {
+		file := filepath.Join(t.TempDir(), "policy.yaml")
+		_ = os.WriteFile(file, bytes.ReplaceAll(bad, []byte("[pods]"), []byte("["+resource+"]")), 0o600)
+		if f := judge(t, file).Findings; len(f) != 1 || !strings.Contains(f[0].Fix, want) {
+			t.Errorf("%s: got %+v", resource, f)
+		}
 	}
 }

@@ -20,7 +20,7 @@ func policyRules() []Rule {
 	return []Rule{
 		{
 			ID: "CF-BLOCK-12", Name: "policy-lets-cluster-start", Level: framework.Must,
-			Fix:    "exclude kube-system in matchResources of the binding: namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, kube-node-lease]",
+			Fix:    "exclude kube-system in matchResources of the binding: namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, kube-node-lease]; leave out requests without a namespace with a matchCondition, or name fewer resources",
 			Source: []string{policyDocs, goodPractices},
 			Check:  checkPolicies,
 		},
@@ -97,6 +97,8 @@ func (c *checker) refuses(policy *policy, probes []probe) {
 			switch {
 			case f.Effect == reach.EffectUnknown:
 				unknown = f.Text
+			case strings.Contains(f.Text, "no such key") && !missingByNature(f.Text, p.Operation):
+				unknown = p.text + ", which is made up, lacks a field: " + f.Text
 			case f.Effect == reach.EffectRefused:
 				certain.affects(p, f.Text)
 			case f.Effect == reach.EffectInvalid && c.denies(f):
@@ -121,8 +123,11 @@ func (w *world) denies(f reach.Finding) bool {
 	})
 }
 
-// affects adds a request that a policy refuses, and the reason of the first.
+// affects adds a request that a policy refuses, the reason of the first, and the fix for all.
 func (f *Finding) affects(p probe, reason string) {
+	f.affected = append(f.affected, p)
+	fix, _ := fixFor(&webhook{}, f.affected)
+	f.Fix = strings.Replace(fix, "namespaceSelector", "matchResources.namespaceSelector of the binding", 1)
 	if f.Request != "" {
 		f.More = append(f.More, p.text)
 		return

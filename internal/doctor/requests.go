@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"maps"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -41,17 +43,24 @@ type about struct {
 	notKnown string
 }
 
+//go:embed usual.yaml
+var usualFields []byte
+
+// usual are the fields that each object of a resource has, beside its name.
+var usual = func() (all map[string]any) { _ = yaml.Unmarshal(usualFields, &all); return all }()
+
 // newProbe returns a request.
 func newProbe(w *world, a about) probe {
 	full, subresource, _ := strings.Cut(a.resource, "/")
 	named := schema.ParseGroupResource(full)
 	resource := named.WithVersion(cmp.Or(a.version, "v1"))
 	r := reach.Request{Operation: a.operation, Resource: resource, Subresource: subresource, Namespace: a.namespace, Name: a.name, User: userOf(a.user), NotKnown: a.notKnown}
-	r.Kind = w.KindFor(resource, subresource)
-	if r.Kind.Empty() {
-		r.Kind = resource.GroupVersion().WithKind("Unknown")
+	r.Kind = cmp.Or(w.KindFor(resource, subresource), resource.GroupVersion().WithKind("Unknown"))
+	object := unstructured.Unstructured{Object: map[string]any{}}
+	if fields, ok := usual[full].(map[string]any); ok && r.Kind == w.KindFor(resource, "") { // no Binding or Scale
+		object.Object = runtime.DeepCopyJSON(fields)
 	}
-	object := unstructured.Unstructured{Object: maps.Clone(a.object)}
+	maps.Copy(object.Object, a.object)
 	object.SetGroupVersionKind(r.Kind)
 	object.SetName(a.name)
 	object.SetNamespace(a.namespace)
@@ -102,11 +111,6 @@ func userOf(name string) framework.User {
 	return framework.User{Name: name, Groups: groups}
 }
 
-// podSpec returns the spec of a Pod.
-func podSpec() map[string]any {
-	return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "registry.invalid/main:v1", "securityContext": map[string]any{"runAsNonRoot": true}}}}}
-}
-
 // workloadSpec returns the spec of a workload with Pods that have labels.
 func workloadSpec(labels map[string]string) map[string]any {
 	all := map[string]any{}
@@ -115,7 +119,7 @@ func workloadSpec(labels map[string]string) map[string]any {
 	}
 	return map[string]any{"spec": map[string]any{
 		"replicas": int64(1), "selector": map[string]any{"matchLabels": all},
-		"template": map[string]any{"metadata": map[string]any{"labels": all}, "spec": podSpec()["spec"]},
+		"template": map[string]any{"metadata": map[string]any{"labels": all}, "spec": runtime.DeepCopyJSONValue(usual["pods"].(map[string]any)["spec"])},
 	}}
 }
 
@@ -137,8 +141,8 @@ func (w *world) systemRequests() []probe {
 		}
 	}
 	dns := map[string]string{"k8s-app": "kube-dns"}
-	add("CREATE", about{resource: "pods", namespace: kubeSystem, name: "coredns-0", user: "replicaset-controller", labels: dns, object: podSpec()})
-	add("UPDATE", about{resource: "pods/status", namespace: kubeSystem, name: "coredns-0", user: node, labels: dns, object: podSpec()})
+	add("CREATE", about{resource: "pods", namespace: kubeSystem, name: "coredns-0", user: "replicaset-controller", labels: dns})
+	add("UPDATE", about{resource: "pods/status", namespace: kubeSystem, name: "coredns-0", user: node, labels: dns})
 	add("CREATE", about{resource: "pods/binding", namespace: kubeSystem, name: "coredns-0", user: "system:kube-scheduler", object: map[string]any{"target": map[string]any{"kind": "Node", "name": "node-1"}}})
 	for _, one := range []struct{ resource, name, user string }{
 		{"daemonsets", "kube-proxy", "daemon-set-controller"}, {"deployments", "coredns", "deployment-controller"},
@@ -156,26 +160,18 @@ func (w *world) systemRequests() []probe {
 			add("UPDATE", a)
 		}
 	}
-	for _, one := range []struct{ resource, name, user string }{
-		{"serviceaccounts", "coredns", "service-account-controller"}, {"secrets", "bootstrap-token-abcdef", ""}, {"configmaps", "kube-root-ca.crt", "root-ca-cert-publisher"},
-		{"services", "kube-dns", ""}, {"endpoints", "kube-dns", "endpoint-controller"}, {"endpointslices.discovery.k8s.io", "kube-dns-1", "endpointslice-controller"},
-		{"networkpolicies.networking.k8s.io", "default", ""}, {"roles.rbac.authorization.k8s.io", "system:controller:token-cleaner", "system:apiserver"}, {"rolebindings.rbac.authorization.k8s.io", "system:controller:token-cleaner", "system:apiserver"},
+	for _, one := range []struct{ operations, resource, namespace, name, user string }{
+		{"", "serviceaccounts", kubeSystem, "coredns", "service-account-controller"}, {"", "secrets", kubeSystem, "bootstrap-token-abcdef", ""},
+		{"", "configmaps", kubeSystem, "kube-root-ca.crt", "root-ca-cert-publisher"}, {"", "services", kubeSystem, "kube-dns", ""},
+		{"", "endpoints", kubeSystem, "kube-dns", "endpoint-controller"}, {"", "endpointslices.discovery.k8s.io", kubeSystem, "kube-dns-1", "endpointslice-controller"}, {"", "networkpolicies.networking.k8s.io", kubeSystem, "default", ""},
+		{"", "roles.rbac.authorization.k8s.io", kubeSystem, "system:controller:token-cleaner", "system:apiserver"}, {"", "rolebindings.rbac.authorization.k8s.io", kubeSystem, "system:controller:token-cleaner", "system:apiserver"},
+		{"UPDATE", "services", "default", "kubernetes", "system:apiserver"}, {"UPDATE", "endpoints", "default", "kubernetes", "system:apiserver"},
+		{"", "nodes", "", "node-1", node}, {"UPDATE", "nodes/status", "", "node-1", node}, {"CREATE", "certificatesigningrequests.certificates.k8s.io", "", "csr-1", node},
+		{"UPDATE", "certificatesigningrequests.certificates.k8s.io/approval", "", "csr-1", "certificate-controller"}, {"UPDATE", "certificatesigningrequests.certificates.k8s.io/status", "", "csr-1", "certificate-controller"},
+		{"", "clusterroles.rbac.authorization.k8s.io", "", "system:node", "system:apiserver"}, {"", "clusterrolebindings.rbac.authorization.k8s.io", "", "system:node", "system:apiserver"}, {"", "customresourcedefinitions.apiextensions.k8s.io", "", "examples.example.com", "system:apiserver"},
+		{"", "apiservices.apiregistration.k8s.io", "", "v1beta1.metrics.k8s.io", "system:apiserver"}, {"", "priorityclasses.scheduling.k8s.io", "", "system-node-critical", "system:apiserver"},
 	} {
-		add("CREATE,UPDATE", about{resource: one.resource, namespace: kubeSystem, name: one.name, user: one.user})
-	}
-	for _, resource := range []string{"services", "endpoints"} {
-		add("UPDATE", about{resource: resource, namespace: "default", name: "kubernetes", user: "system:apiserver"})
-	}
-	add("CREATE,UPDATE", about{resource: "nodes", name: "node-1", user: node})
-	add("UPDATE", about{resource: "nodes/status", name: "node-1", user: node})
-	add("CREATE", about{resource: "certificatesigningrequests.certificates.k8s.io", name: "csr-1", user: node})
-	add("UPDATE", about{resource: "certificatesigningrequests.certificates.k8s.io/approval", name: "csr-1", user: "certificate-controller"})
-	add("UPDATE", about{resource: "certificatesigningrequests.certificates.k8s.io/status", name: "csr-1", user: "certificate-controller"})
-	for _, one := range []struct{ resource, name string }{
-		{"clusterroles.rbac.authorization.k8s.io", "system:node"}, {"clusterrolebindings.rbac.authorization.k8s.io", "system:node"},
-		{"customresourcedefinitions.apiextensions.k8s.io", "examples.example.com"}, {"apiservices.apiregistration.k8s.io", "v1beta1.metrics.k8s.io"}, {"priorityclasses.scheduling.k8s.io", "system-node-critical"},
-	} {
-		add("CREATE,UPDATE", about{resource: one.resource, name: one.name, user: "system:apiserver"})
+		add(cmp.Or(one.operations, "CREATE,UPDATE"), about{resource: one.resource, namespace: one.namespace, name: one.name, user: one.user})
 	}
 	own, _ := w.Namespace(w.ctx, kubeSystem) // it never fails
 	add("UPDATE", about{resource: "namespaces", name: kubeSystem, labels: (&unstructured.Unstructured{Object: own}).GetLabels()})
@@ -206,7 +202,7 @@ func (w *world) criticalPods() []probe {
 		}
 		spec, _, _ := unstructured.NestedMap(set.Object, "spec", "template", "spec")
 		all = append(all, newProbe(w, about{
-			operation: "CREATE", resource: "pods", namespace: set.GetNamespace(), name: set.GetName() + "-0", user: "daemon-set-controller",
+			operation: "CREATE", resource: "pods", namespace: cmp.Or(set.GetNamespace(), ordinary), name: set.GetName() + "-0", user: "daemon-set-controller",
 			labels: template.Labels, object: map[string]any{"spec": spec},
 		}))
 	}
@@ -217,10 +213,7 @@ func (w *world) criticalPods() []probe {
 func (w *world) ownRequests(b *backend) []probe {
 	notKnown := ""
 	if b.labels == nil {
-		notKnown = "the labels of the Pods behind Service " + b.String() + " are not known"
-		if b.unknown != "" {
-			notKnown += ": " + b.unknown
-		}
+		notKnown = strings.TrimSuffix("the labels of the Pods behind Service "+b.String()+" are not known: "+b.unknown, ": ")
 	}
 	name := b.name
 	var own map[string]string
@@ -231,7 +224,7 @@ func (w *world) ownRequests(b *backend) []probe {
 		return about{operation: operation, resource: resource, namespace: b.namespace, name: name, user: user}
 	}
 	pod := in("CREATE", "pods", name+"-1-0", "replicaset-controller")
-	pod.labels, pod.object, pod.notKnown = b.labels, podSpec(), notKnown
+	pod.labels, pod.notKnown = b.labels, notKnown
 	replicas := in("CREATE", "replicasets.apps", name+"-1", "deployment-controller")
 	replicas.labels, replicas.object, replicas.notKnown = b.labels, workloadSpec(b.labels), notKnown
 	deployment := in("UPDATE", "deployments.apps", name, "deployment-controller")

@@ -107,7 +107,7 @@ func TestHostile(t *testing.T) {
 	if report == nil || len(report.Findings) == 0 {
 		t.Errorf("got no findings: %v", err)
 	}
-	if problems := scenario.Errors(err); len(problems) < 6 {
+	if problems := scenario.Errors(err); len(problems) < 6 || !strings.Contains(err.Error(), "a10: a caBundle is not in base64") {
 		t.Errorf("got %d errors, want one for each object that cannot be read: %v", len(problems), err)
 	}
 }

@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,10 +62,10 @@ func (w *world) readWebhooks(o *object) error {
 	}
 	text, err := json.Marshal(o.Object)
 	if err == nil {
-		err = json.Unmarshal(text, &fields) // its error names the field
+		err = json.Unmarshal(text, &fields) // its error names the field, except for base64
 	}
 	if err != nil {
-		return err
+		return errors.New(strings.Replace(err.Error(), "illegal base64", "a caBundle is not in base64, or a placeholder: illegal base64", 1))
 	}
 	for i, one := range fields.Webhooks {
 		for _, selector := range []*metav1.LabelSelector{one.NamespaceSelector, one.ObjectSelector} {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -85,9 +86,10 @@ func (w *world) add(o *object) {
 	w.byKind[key] = append(w.byKind[key], o)
 }
 
-// get returns an object, or nil. If it is not known whether there is one, unknown says why.
+// get returns an object, or nil. If it is not known whether there is one, unknown says why. An object of a file without a namespace is in
+// the one in which the file is installed: it is taken for that of the reference.
 func (w *world) get(key, namespace, name string) (found *object, unknown string) {
-	if o := w.objects[key+" "+namespace+"/"+name]; o != nil || w.onCluster {
+	if o := cmp.Or(w.objects[key+" "+namespace+"/"+name], w.objects[key+" /"+name]); o != nil || w.onCluster {
 		return o, ""
 	}
 	kind, _, _ := strings.Cut(key, ".")
@@ -100,7 +102,7 @@ func (w *world) get(key, namespace, name string) (found *object, unknown string)
 
 // list returns the objects of a kind in a namespace, or in all namespaces for "". In files, there can be more.
 func (w *world) list(key, namespace string) (found []*object) {
-	return slices.DeleteFunc(slices.Clone(w.byKind[key]), func(o *object) bool { return namespace != "" && o.GetNamespace() != namespace })
+	return slices.DeleteFunc(slices.Clone(w.byKind[key]), func(o *object) bool { return namespace != "" && cmp.Or(o.GetNamespace(), namespace) != namespace })
 }
 
 // assumed reports whether the labels of a namespace are not known, but assumed to be those that Kubernetes sets.
