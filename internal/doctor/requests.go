@@ -46,8 +46,13 @@ type about struct {
 //go:embed usual.yaml
 var usualFields []byte
 
-// usual are the fields that each object of a resource has, beside its name.
-var usual = func() (all map[string]any) { _ = yaml.Unmarshal(usualFields, &all); return all }()
+// usual returns the fields that each object of a resource has, beside its name. Nil means that none are known.
+func (w *world) usual(resource string) map[string]any {
+	if w.usualFields == nil {
+		_ = yaml.Unmarshal(usualFields, &w.usualFields) // a test reads it
+	}
+	return runtime.DeepCopyJSON(w.usualFields[resource])
+}
 
 // newProbe returns a request.
 func newProbe(w *world, a about) probe {
@@ -57,8 +62,8 @@ func newProbe(w *world, a about) probe {
 	r := reach.Request{Operation: a.operation, Resource: resource, Subresource: subresource, Namespace: a.namespace, Name: a.name, User: userOf(a.user), NotKnown: a.notKnown}
 	r.Kind = cmp.Or(w.KindFor(resource, subresource), resource.GroupVersion().WithKind("Unknown"))
 	object := unstructured.Unstructured{Object: map[string]any{}}
-	if fields, ok := usual[full].(map[string]any); ok && r.Kind == w.KindFor(resource, "") { // no Binding or Scale
-		object.Object = runtime.DeepCopyJSON(fields)
+	if fields := w.usual(full); fields != nil && r.Kind == w.KindFor(resource, "") { // no Binding or Scale
+		object.Object = fields
 	}
 	maps.Copy(object.Object, a.object)
 	object.SetGroupVersionKind(r.Kind)
@@ -112,14 +117,14 @@ func userOf(name string) framework.User {
 }
 
 // workloadSpec returns the spec of a workload with Pods that have labels.
-func workloadSpec(labels map[string]string) map[string]any {
+func (w *world) workloadSpec(labels map[string]string) map[string]any {
 	all := map[string]any{}
 	for key, value := range labels {
 		all[key] = value
 	}
 	return map[string]any{"spec": map[string]any{
 		"replicas": int64(1), "selector": map[string]any{"matchLabels": all},
-		"template": map[string]any{"metadata": map[string]any{"labels": all}, "spec": runtime.DeepCopyJSONValue(usual["pods"].(map[string]any)["spec"])},
+		"template": map[string]any{"metadata": map[string]any{"labels": all}, "spec": w.usual("pods")["spec"]},
 	}}
 }
 
@@ -148,7 +153,7 @@ func (w *world) systemRequests() []probe {
 		{"daemonsets", "kube-proxy", "daemon-set-controller"}, {"deployments", "coredns", "deployment-controller"},
 		{"replicasets", "coredns-1", "deployment-controller"}, {"controllerrevisions", "kube-proxy-1", "daemon-set-controller"},
 	} {
-		a := about{resource: one.resource + ".apps", namespace: kubeSystem, name: one.name, user: one.user, labels: dns, object: workloadSpec(dns)}
+		a := about{resource: one.resource + ".apps", namespace: kubeSystem, name: one.name, user: one.user, labels: dns, object: w.workloadSpec(dns)}
 		add("CREATE,UPDATE", a)
 		if one.resource == "controllerrevisions" {
 			continue
@@ -226,9 +231,9 @@ func (w *world) ownRequests(b *backend) []probe {
 	pod := in("CREATE", "pods", name+"-1-0", "replicaset-controller")
 	pod.labels, pod.notKnown = b.labels, notKnown
 	replicas := in("CREATE", "replicasets.apps", name+"-1", "deployment-controller")
-	replicas.labels, replicas.object, replicas.notKnown = b.labels, workloadSpec(b.labels), notKnown
+	replicas.labels, replicas.object, replicas.notKnown = b.labels, w.workloadSpec(b.labels), notKnown
 	deployment := in("UPDATE", "deployments.apps", name, "deployment-controller")
-	deployment.labels, deployment.object, deployment.notKnown = own, workloadSpec(b.labels), notKnown
+	deployment.labels, deployment.object, deployment.notKnown = own, w.workloadSpec(b.labels), notKnown
 	status := pod
 	status.operation, status.resource, status.user = "UPDATE", "pods/status", node
 	all := []probe{newProbe(w, pod), newProbe(w, replicas), newProbe(w, deployment), newProbe(w, status)}

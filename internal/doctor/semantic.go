@@ -74,7 +74,7 @@ func checkGenerated(c *checker, h *webhook) {
 		return
 	}
 	for _, resource := range []string{"replicasets.apps", "jobs.batch", "controllerrevisions.apps"} {
-		p := newProbe(c.world, about{operation: "CREATE", resource: resource, namespace: ordinary, name: "app-1", user: "deployment-controller", object: workloadSpec(nil)})
+		p := newProbe(c.world, about{operation: "CREATE", resource: resource, namespace: ordinary, name: "app-1", user: "deployment-controller", object: c.world.workloadSpec(nil)})
 		if c.reaches(h, p).called {
 			c.webhook(h, "rules", Finding{Severity: Warning, Request: p.text, Message: "the webhook mutates Pods and also the objects that controllers make of templates: if it changes the template there, the controller sees a difference and creates another object"})
 			return

@@ -71,6 +71,8 @@ type world struct {
 	bindings  []*binding
 	backends  map[string]*backend
 	decided   map[string]*decisions
+	// usualFields are read when they are needed.
+	usualFields map[string]map[string]any
 }
 
 // kindKey identifies a kind in a world: "Deployment.apps", "Service".
