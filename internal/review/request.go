@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -161,6 +162,9 @@ func setSubresource(r *reach.Request, subresource string) error {
 		}
 	}
 	metadata := map[string]any{"name": r.Name, "namespace": r.Namespace}
+	if slices.Contains([]string{"Eviction", "Scale", "Binding"}, r.Kind.Kind) && subresource != "" {
+		return fmt.Errorf("%s is what a request for a subresource has: give the object with the subresource, and its name %q beside it", r.Kind.Kind, subresource)
+	}
 	r.Subresource = subresource
 	switch r.Operation + " " + subresource {
 	case "UPDATE status", "UPDATE resize", "UPDATE ephemeralcontainers":

@@ -34,6 +34,8 @@ type Webhook struct {
 	Allow, Reject, Untouched []Case
 	// Unreached says for each other sample why the webhook is not called.
 	Unreached []string
+	// Uncalled are the samples of Reject for which no webhook of the Subject is called, each of them for one webhook.
+	Uncalled []Uncalled
 
 	admission  *reach.Admission // nil without a configuration
 	operations []string         // without a configuration: what the samples are about
@@ -50,6 +52,12 @@ type Case struct {
 	Fix             []byte
 
 	versions []Version
+}
+
+// Uncalled is a sample of Reject for which no webhook is called, so that it is allowed. Unknown means that one may be called.
+type Uncalled struct {
+	What, Why string
+	Unknown   bool
 }
 
 // String names the request: "CREATE pods default/a".
@@ -231,6 +239,7 @@ func (p *Prepared) addCases(ctx context.Context) {
 				p.misuse(list+": ", err)
 				continue
 			}
+			called, not := false, Uncalled{What: c.String()}
 			for _, w := range p.Webhooks {
 				if !slices.Contains(w.operations, c.Request.Operation) {
 					w.operations = append(w.operations, c.Request.Operation)
@@ -239,13 +248,19 @@ func (p *Prepared) addCases(ctx context.Context) {
 				if w.Kind == Validating {
 					final.Request = p.mutated(ctx, c.Request)
 				}
-				if ok, why := p.Reaches(ctx, w, final.Request); !ok {
+				effect, why := p.effect(ctx, w, final.Request, p.cluster)
+				if called = called || effect == reach.EffectCalled || effect == reach.EffectRefused; effect != reach.EffectCalled {
 					w.Unreached = append(w.Unreached, final.String()+": "+why)
+					not.Why, not.Unknown = why, not.Unknown || effect != reach.EffectNone
 					continue
 				}
 				for _, cases := range to(w) {
 					*cases = append(*cases, final)
 				}
+			}
+			if list == "Reject" && !called && len(p.Webhooks) > 0 {
+				w := p.Webhooks[max(0, slices.IndexFunc(p.Webhooks, func(w *Webhook) bool { return len(w.Allow)+len(w.Reject) > 0 }))]
+				w.Uncalled = append(w.Uncalled, not)
 			}
 		}
 	}

@@ -67,24 +67,29 @@ func newCluster(manifests []map[string]any) cluster {
 // Reaches reports whether an API server would call a webhook for a request. Otherwise it says why not. Without a
 // configuration, a webhook is called for CREATE and UPDATE, and for the operations of the samples.
 func (p *Prepared) Reaches(ctx context.Context, w *Webhook, r reach.Request) (ok bool, why string) {
-	return p.reaches(ctx, w, r, p.cluster)
+	effect, why := p.effect(ctx, w, r, p.cluster)
+	return effect == reach.EffectCalled, why
 }
 
-func (p *Prepared) reaches(ctx context.Context, w *Webhook, r reach.Request, on cluster) (ok bool, why string) {
+// effect returns what a webhook does for a request. EffectUnknown means that it is not known whether it is called.
+func (p *Prepared) effect(ctx context.Context, w *Webhook, r reach.Request, on cluster) (effect reach.Effect, why string) {
 	if w.admission == nil {
 		switch {
 		case r.Subresource != "":
-			return p.declares(r), "no sample has subresource " + r.Subresource + ", and there is no configuration"
+			if p.declares(r) {
+				return reach.EffectCalled, ""
+			}
+			return reach.EffectNone, "no sample has subresource " + r.Subresource + ", and there is no configuration"
 		case r.Operation == review.OpCreate || r.Operation == review.OpUpdate || slices.Contains(w.operations, r.Operation):
-			return true, ""
+			return reach.EffectCalled, ""
 		}
-		return false, fmt.Sprintf("no sample has operation %s, and there is no configuration", r.Operation)
+		return reach.EffectNone, fmt.Sprintf("no sample has operation %s, and there is no configuration", r.Operation)
 	}
 	findings, err := w.admission.Explain(ctx, r, on)
 	if err != nil {
-		return false, err.Error()
+		return reach.EffectUnknown, err.Error()
 	}
-	return findings[0].Effect == reach.EffectCalled, findings[0].Text
+	return findings[0].Effect, findings[0].Text
 }
 
 // declares reports whether a sample is about the subresource of a request.

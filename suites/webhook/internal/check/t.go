@@ -85,7 +85,7 @@ func (p *Prepared) Check(definition Rule, w *Webhook, budget time.Duration) rule
 	}
 	t := &T{T: rule.NewT(names), Prepared: p, Webhook: w}
 	outcome := t.Run(definition.Rule(), definition.Exclusive, budget, func() {
-		if len(w.Allow)+len(w.Reject) == 0 {
+		if len(w.Allow)+len(w.Reject)+len(w.Uncalled) == 0 {
 			if len(w.Unreached) > 0 {
 				t.Unsupported("no sample reaches the webhook: %s", w.Unreached[0])
 			}
@@ -297,10 +297,14 @@ func (t *T) AllowedBefore(w *Webhook, c Case) bool {
 	return a.NoDecision() == "" && a.Response.Allowed
 }
 
-// Fixed returns the object of the sample of a case with its Fix, before mutating webhooks, or nil if it has none.
+// Fixed returns the object of the sample of a case with its Fix, before mutating webhooks, or nil if it has none. It is the old object of
+// a deletion.
 func (t *T) Fixed(c Case) (map[string]any, error) {
 	if len(c.Fix) == 0 {
 		return nil, nil
+	}
+	if c.Sample.Operation == review.OpDelete {
+		return t.patched(c.Sample.OldObject, c.Fix)
 	}
 	return t.patched(c.Sample.Object, c.Fix)
 }

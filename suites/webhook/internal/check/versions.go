@@ -86,12 +86,12 @@ func (t *T) Convert(converter map[string]any, version string, objects []map[stri
 // there is none.
 func (t *T) CalledFor(r reach.Request) *Webhook {
 	unconverted := cluster{reach.NewMapper(nil), t.cluster.namespaces}
-	if ok, _ := t.reaches(t.Context(), t.Webhook, r, unconverted); ok {
+	if effect, _ := t.effect(t.Context(), t.Webhook, r, unconverted); effect == reach.EffectCalled {
 		return t.Webhook
 	}
 	var found *Webhook
 	for _, w := range t.Webhooks {
-		if ok, _ := t.reaches(t.Context(), w, r, unconverted); !ok || w.Kind != t.Kind {
+		if effect, _ := t.effect(t.Context(), w, r, unconverted); effect != reach.EffectCalled || w.Kind != t.Kind {
 			continue
 		}
 		if found != nil {

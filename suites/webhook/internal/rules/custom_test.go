@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/rules"
 )
 
 const widgets = `
@@ -199,5 +202,46 @@ func TestConversions(t *testing.T) {
 				t.Log(o.Reason)
 			}
 		})
+	}
+}
+
+// TestUncalled: a sample of Reject for which no webhook is called is not denied. The Fix of a deletion is for the old object.
+func TestUncalled(t *testing.T) {
+	protected := check.Sample{Manifest: check.Manifest{Object: pod("kept", "good")}, Operation: "DELETE", Message: "is kept", Fix: `[{"op": "add", "path": "/metadata/labels/app", "value": "free"}]`}
+	foreign := check.Sample{Manifest: check.Manifest{Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, Message: "nonsense"}
+	scale := check.Sample{Manifest: manifest(t, "{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web, namespace: default}}"), Operation: "UPDATE", Subresource: "scale"}
+	for name, test := range map[string]struct {
+		reject []check.Sample
+		want   framework.Verdict
+		text   string
+	}{
+		"called":     {[]check.Sample{protected}, framework.Pass, ""},
+		"not called": {[]check.Sample{foreign}, framework.Fail, "CREATE configmaps default/a: the sample is in Reject, and no webhook is called for it"},
+		"a scale":    {[]check.Sample{scale}, framework.Pass, "Scale is what a request for a subresource has"},
+	} {
+		for _, allow := range [][]check.Sample{nil, {{Manifest: check.Manifest{Object: pod("good", "good")}}}} {
+			s := soundSubject(fault{validate: func(_ *sound, in incoming, out *outgoing) {
+				u := unstructured.Unstructured{Object: in.old}
+				if in.operation == "DELETE" && u.GetName() == "kept" && u.GetLabels()["app"] == "kept" {
+					out.deny(403, "the pod is kept")
+				}
+			}})
+			s.Reject, s.Allow = test.reject, allow
+			p := check.Prepare(t.Context(), s)
+			got := strings.Join(p.Misuse, "\n")
+			for _, w := range p.Webhooks {
+				for _, each := range rules.All() {
+					if each.ID == "WH-VERDICT-1" {
+						o := p.Check(each, w, rule.DefaultBudget)
+						if got += o.Reason; o.Verdict == framework.Errored || o.Verdict == framework.Fail && test.want != framework.Fail {
+							t.Errorf("%s: %s: got %s: %s", name, w.Name, o.Verdict, o.Reason)
+						}
+					}
+				}
+			}
+			if !strings.Contains(got, test.text) {
+				t.Errorf("%s: got %q, want %q in it", name, got, test.text)
+			}
+		}
 	}
 }

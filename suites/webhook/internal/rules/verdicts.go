@@ -5,6 +5,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/review"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 )
 
@@ -39,6 +40,13 @@ func verdictRules() []check.Rule {
 }
 
 func checkSamples(t *check.T) {
+	for _, each := range t.Uncalled {
+		if each.Unknown {
+			t.Unobserved("%s: whether a webhook is called for the sample of Reject is not known: %s", each.What, each.Why)
+			continue
+		}
+		t.Errorf("%s: the sample is in Reject, and no webhook is called for it, so it is allowed: %s", each.What, each.Why)
+	}
 	for _, c := range t.Webhook.Allow {
 		if d, ok := t.Decide(c.Request); ok {
 			t.Reached()
@@ -76,12 +84,17 @@ func checkFix(t *check.T, c check.Case) {
 	if fixed == nil {
 		return
 	}
-	if d, ok := t.Decide(t.AfterMutation(withObject(c.Sample, fixed))); ok && !d.Response.Allowed {
+	r := withObject(c.Sample, fixed)
+	if r.Operation == review.OpDelete {
+		r.Object, r.OldObject = nil, fixed
+	}
+	if d, ok := t.Decide(t.AfterMutation(r)); ok && !d.Response.Allowed {
 		t.Errorf("%s: with its Fix, the sample is still %s", c, d.Verdict())
 	}
 }
 
-// deniedByOther reports whether another webhook of the Subject denies a case, or could not decide.
+// deniedByOther reports whether another webhook of the Subject denies a case, or could not decide. A mutating webhook leaves that to
+// validating ones.
 func deniedByOther(t *check.T, c check.Case) bool {
 	for _, w := range t.Webhooks {
 		if w == t.Webhook {
@@ -89,6 +102,9 @@ func deniedByOther(t *check.T, c check.Case) bool {
 		}
 		for _, other := range w.Reject {
 			if sameObject(other.Request, c.Request) {
+				if t.Kind == check.Mutating && w.Kind == check.Validating {
+					return true
+				}
 				if a := t.Send(t.Context(), w, other.Request); a.NoDecision() != "" || !a.Response.Allowed {
 					return true
 				}
