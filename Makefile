@@ -121,7 +121,7 @@ test-examples: test-assets ## Test the examples, which are separate modules.
 .PHONY: test-importers
 test-importers: test-assets ## Test this module as a dependency of other projects, with their versions, and print which modules it raised: the nested modules of hack/importers.
 	ADMISSIONTEST_IMPORTERS=1 $(GO) test -count=1 -timeout 60m -run TestBare ./hack/importers
-	for project in gardener jobset kueue lws podsecurity vpa; do (cd hack/importers/$$project && $(GO) vet ./... && $(GO) test -count=1 -v -run TestVersions ./... && $(GO) test -count=1 -timeout 30m ./...) || exit 1; done
+	for project in gardener jobset knative kubewebhook kueue lws podsecurity vpa; do (cd hack/importers/$$project && $(GO) vet ./... && $(GO) test -count=1 -v -run TestVersions ./... && $(GO) test -count=1 -timeout 30m ./...) || exit 1; done
 
 .PHONY: test-browser
 test-browser: ## Test the page of a report in Chromium, which must be installed: the nested module hack/browser.
