@@ -1,0 +1,488 @@
+package rules
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/cel"
+	objects "github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/vary"
+)
+
+// Side is one of two deciders that are compared: policies or webhooks, on an API server of their own.
+type Side struct {
+	Provider  target.Provider
+	Endpoints map[string]framework.Endpoint
+	Manifests []shipped.Manifest
+}
+
+// Comparison has what differs between two deciders.
+type Comparison struct {
+	// Targets are the API servers of the two.
+	Targets [2]framework.TargetInfo
+	// Compared counts the requests to which both responded, by their kind, and Dropped those that an API server does not accept without
+	// the deciders. Unsteady are the requests to which one of them gives different responses.
+	Compared map[Group]int
+	Dropped  int
+	Unsteady []string
+	// Differences are one of each kind, the worst ones first: what A refuses and B allows.
+	Differences []Difference
+}
+
+// Difference is a request on which two deciders differ.
+type Difference struct {
+	// What names the request, and Like is how many other requests differ in the same way.
+	What string
+	Like int
+	// Fields are what differs: verdict, code, reason, message, warnings, annotations, object.
+	Fields []string
+	// Responses are what A and B respond.
+	Responses [2]Decision
+	// Request is as small as it could be made.
+	Request framework.Request
+}
+
+// Decision is what a decider makes of a request, without its name and without what the API server chooses.
+type Decision struct {
+	Allowed         bool
+	Code            int32
+	Reason, Message string
+	Warnings        []string
+	Annotations     map[string]string
+	Object          map[string]any
+}
+
+// Sum is the number of requests that were compared.
+func (c *Comparison) Sum() (sum int) {
+	for _, n := range c.Compared {
+		sum += n
+	}
+	return sum
+}
+
+// String describes the difference, with A for the first Subject.
+func (d Difference) String() string {
+	return fmt.Sprintf("%s (%s)\n  A: %s\n  B: %s", d.What, strings.Join(d.Fields, ", "), d.Responses[0], d.Responses[1])
+}
+
+// String describes the decision.
+func (d Decision) String() string {
+	said := fmt.Sprintf("%d, allowed", d.Code)
+	if !d.Allowed {
+		said = fmt.Sprintf("%d %s: %s", d.Code, d.Reason, d.Message)
+	}
+	for _, each := range d.Warnings {
+		said += "; warning: " + each
+	}
+	return said
+}
+
+// ComparedFields are the values of Difference.Fields, in their order.
+func ComparedFields() []string {
+	return []string{"verdict", "code", "reason", "message", "warnings", "annotations", "object"}
+}
+
+// comparing is a comparison that runs.
+type comparing struct {
+	sides   [2]*bench
+	ignored []string
+	result  *Comparison
+}
+
+// Compare sends the same requests to two deciders. The requests are made from the samples of a Subject, and from the expressions of all
+// policies. Ignored are fields whose differences do not count.
+func Compare(ctx context.Context, sides [2]Side, s Subject, ignored []string) (result *Comparison, err error) {
+	for _, side := range sides {
+		s.Policies = append(s.Policies, side.Manifests...)
+	}
+	if err := s.comparable(sides); err != nil {
+		return nil, err
+	}
+	c := &comparing{ignored: ignored, result: &Comparison{Compared: map[Group]int{}}}
+	group, running := errgroup.WithContext(ctx)
+	defer func() {
+		for _, b := range c.sides {
+			if b != nil {
+				err = errors.Join(err, b.on.Close(ctx))
+			}
+		}
+	}()
+	for i, side := range sides {
+		group.Go(func() error {
+			on, err := start(running, side.Provider, target.StartOptions{Endpoints: side.Endpoints})
+			if err != nil {
+				return err
+			}
+			if c.sides[i], err = on.bench(running, s); err != nil {
+				return errors.Join(err, on.Close(ctx))
+			}
+			c.sides[i].compared = true
+			return c.sides[i].decided(running, side.Manifests)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return c.result, c.compare(ctx)
+}
+
+// decided sends all requests without a decider, and what was accepted with it.
+func (b *bench) decided(ctx context.Context, manifests []shipped.Manifest) error {
+	if err := b.given(ctx); err != nil {
+		return err
+	}
+	if err := b.before(ctx); err != nil {
+		return err
+	}
+	if err := b.installAll(ctx, manifests); err != nil {
+		return err
+	}
+	var all []map[string]any
+	for _, m := range manifests {
+		all = append(all, m.Object)
+	}
+	if err := b.server.WaitUntilEffective(ctx, all); err != nil {
+		return err
+	}
+	if err := b.sandbox.WaitForParams(ctx); err != nil {
+		return err
+	}
+	accepted := slices.DeleteFunc(slices.Clone(b.observed.Cases), func(c *Case) bool { return !c.Accepted() })
+	if err := b.send(ctx, accepted, after); err != nil {
+		return err
+	}
+	return b.real(ctx)
+}
+
+// pair is the same request on both API servers.
+type pair [2]*Case
+
+// pairs returns the requests that both API servers accept.
+func (c *comparing) pairs() []pair {
+	key := func(each *Case) string { return string(each.Group) + " " + each.What }
+	others := map[string][]*Case{}
+	for _, each := range c.sides[1].observed.Cases {
+		others[key(each)] = append(others[key(each)], each)
+	}
+	var all []pair
+	for _, each := range c.sides[0].observed.Cases {
+		same := others[key(each)]
+		if len(same) == 0 {
+			c.result.Dropped++
+			continue
+		}
+		others[key(each)] = same[1:]
+		if !each.Accepted() || !same[0].Accepted() {
+			c.result.Dropped++
+			continue
+		}
+		all = append(all, pair{each, same[0]})
+	}
+	return all
+}
+
+// compare compares the responses. What differs is sent again: a response that changes says nothing.
+func (c *comparing) compare(ctx context.Context) error {
+	for i, b := range c.sides {
+		c.result.Targets[i] = b.server.Info()
+	}
+	like := map[string]int{} // the index of a difference, by what differs
+	for _, p := range c.pairs() {
+		c.result.Compared[p[0].Group]++
+		found, steady, err := c.differ(ctx, p)
+		if err != nil {
+			return err
+		}
+		switch at, known := like[found.kind()]; {
+		case !steady:
+			c.result.Unsteady = append(c.result.Unsteady, p[0].What)
+		case len(found.Fields) == 0:
+		case known:
+			c.result.Differences[at].Like++
+		default:
+			if found.Request, err = c.smaller(ctx, p, found); err != nil {
+				return err
+			}
+			like[found.kind()] = len(c.result.Differences)
+			c.result.Differences = append(c.result.Differences, found)
+		}
+	}
+	slices.SortStableFunc(c.result.Differences, func(x, y Difference) int { return cmp.Compare(x.rank(), y.rank()) })
+	return nil
+}
+
+// rank is 0 for what A refuses and B allows, and 1 for the reverse.
+func (d Difference) rank() int {
+	switch a, b := d.Responses[0], d.Responses[1]; {
+	case !a.Allowed && b.Allowed:
+		return 0
+	case a.Allowed && !b.Allowed:
+		return 1
+	}
+	return 2
+}
+
+// kind is the same for requests that differ in the same way.
+func (d Difference) kind() string {
+	a, b := d.Responses[0], d.Responses[1]
+	return fmt.Sprint(d.Fields, a.Allowed, b.Allowed, a.Message, "\x00", b.Message, a.Warnings, b.Warnings)
+}
+
+// differ returns how two deciders differ about a request, and whether each of them responds the same again.
+func (c *comparing) differ(ctx context.Context, p pair) (found Difference, steady bool, err error) {
+	found = Difference{What: p[0].What, Request: p[0].Request}
+	steady = true
+	for i, b := range c.sides {
+		found.Responses[i] = b.decision(p[i], p[i].After)
+		steady = steady && p[i].After.Status.Code < http.StatusInternalServerError // nothing was decided
+	}
+	if found.Fields = c.fields(found.Responses); len(found.Fields) == 0 {
+		return found, steady, nil
+	}
+	for i, b := range c.sides {
+		if !p[i].Request.DryRun {
+			continue // a second creation is another request
+		}
+		again, err := b.granted(ctx, p[i].Request)
+		if err != nil {
+			return found, false, err
+		}
+		steady = steady && len(c.fields([2]Decision{found.Responses[i], b.decision(p[i], again)})) == 0
+	}
+	return found, steady, nil
+}
+
+// fields returns in what two responses differ.
+func (c *comparing) fields(of [2]Decision) []string {
+	a, b := of[0], of[1]
+	differs := map[string]bool{
+		"verdict": a.Allowed != b.Allowed, "code": a.Code != b.Code, "reason": a.Reason != b.Reason, "message": a.Message != b.Message,
+		"warnings": !slices.Equal(a.Warnings, b.Warnings), "annotations": !reflect.DeepEqual(a.Annotations, b.Annotations),
+		"object": a.Allowed && b.Allowed && len(vary.Difference(a.Object, b.Object, nil)) > 0,
+	}
+	return slices.DeleteFunc(ComparedFields(), func(field string) bool { return !differs[field] || slices.Contains(c.ignored, field) })
+}
+
+// deciderName matches what a response says about the name of the decider.
+var deciderName = regexp.MustCompile(`(?s)^.*?(?:(?:Validating|Mutating)AdmissionPolicy '[^']*' with binding '[^']*'(?: denied request)?|policy "[^"]*" denied request|admission webhook "[^"]*" denied the request): `)
+
+// decision returns what a response says. The namespace for what has none is another one on each API server.
+func (b *bench) decision(c *Case, r framework.Result) Decision {
+	settled := func(text string) string {
+		return strings.ReplaceAll(deciderName.ReplaceAllString(text, ""), b.namespace, metav1.NamespaceDefault)
+	}
+	d := Decision{Allowed: r.Allowed(), Code: r.Status.Code, Reason: string(r.Status.Reason), Message: settled(r.Status.Message)}
+	for _, text := range r.Warnings {
+		d.Warnings = append(d.Warnings, settled(text))
+	}
+	slices.Sort(d.Warnings)
+	if r.Audit != nil {
+		d.Annotations = map[string]string{}
+		for key, value := range r.Audit.Annotations {
+			if owner, name, _ := strings.Cut(key, "/"); !strings.HasSuffix(owner, "k8s.io") {
+				d.Annotations[name] = value
+			}
+		}
+	}
+	if d.Allowed {
+		text, _ := json.Marshal(c.settled(r)) // it comes from JSON
+		_ = utiljson.Unmarshal([]byte(strings.ReplaceAll(string(text), b.namespace, metav1.NamespaceDefault)), &d.Object)
+	}
+	return d
+}
+
+// smaller returns the request of a difference without what does not matter for it. Only a creation is made smaller.
+func (c *comparing) smaller(ctx context.Context, p pair, d Difference) (framework.Request, error) {
+	request := d.Request
+	sent, ok := request.Object.(*unstructured.Unstructured)
+	if !ok || request.Verb != framework.VerbCreate || request.Subresource != "" {
+		return request, nil
+	}
+	object, tried := sent.Object, 0
+	for _, path := range vary.Paths(sent.Object, nil) {
+		without := vary.With(object, path, vary.Remove)
+		if _, there := vary.At(object, path); !there || without == nil || tried == mostTried {
+			continue
+		}
+		tried++
+		request.Object = &unstructured.Unstructured{Object: without}
+		same := d
+		for i, b := range c.sides {
+			result, err := b.granted(ctx, request)
+			if err != nil {
+				return d.Request, err
+			}
+			same.Responses[i] = b.decision(p[i], result)
+		}
+		if same.Fields = c.fields(same.Responses); same.kind() == d.kind() {
+			object = without
+		}
+	}
+	request.Object = &unstructured.Unstructured{Object: object}
+	return request, nil
+}
+
+// mostTried limits the requests by which one is made smaller.
+const mostTried = 60
+
+// callers are the users and groups that expressions compare with, beside one that none of them names.
+func (s Subject) callers() []framework.User {
+	var all []framework.User
+	for _, p := range s.List() {
+		for _, text := range p.expressions() {
+			if !cel.Names(text, "request") || !strings.Contains(text, "userInfo") {
+				continue
+			}
+			for _, constant := range cel.Texts(text) {
+				for _, user := range []framework.User{{Name: constant}, {Name: "contract-other", Groups: []string{constant}}} {
+					if !slices.ContainsFunc(all, func(known framework.User) bool { return reflect.DeepEqual(known, user) }) && constant != "" {
+						all = append(all, user)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// called sends a sample as each user whom the expressions name, as the controllers of Kubernetes, and as an administrator.
+func (b *bench) called(s sample) {
+	all := append(b.subject.callers(), Controllers()...)
+	all = append(all, framework.User{Name: "contract-admin", Groups: []string{"system:masters", "system:authenticated"}})
+	for _, user := range all[:min(len(all), mostKeys)] {
+		as := b.derive(Called, s, s.Object, "as "+cmp.Or(strings.Join(user.Groups, " and "), user.Name)+" ("+user.Name+")")
+		as.Request = as.Request.WithUser(user)
+	}
+}
+
+// placed creates a sample in a namespace with the labels of each namespaceSelector, and in one without labels.
+func (b *bench) placed(ctx context.Context, s sample) {
+	u := b.addressed(s.Object)
+	if s.stored != nil || u.GetNamespace() == "" {
+		return
+	}
+	for i, labels := range b.subject.namespaceLabels() {
+		name := fmt.Sprintf("contract-labelled-%d", i)
+		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
+		namespace.SetLabels(labels)
+		if b.err = cmp.Or(b.err, b.on.shared.Install(ctx, namespace.Object, nil)); b.err != nil {
+			return
+		}
+		u.SetNamespace(name)
+		b.derive(Placed, s, u.Object, fmt.Sprintf("in a namespace with the labels %v", labels))
+	}
+}
+
+// mostVaried limits the values near constants of one sample.
+const mostVaried = 80
+
+// varied gives a sample the values near the constants of the expressions, where they read it.
+func (b *bench) varied(s sample) {
+	variables, expressions := map[string]string{}, []string{}
+	for _, p := range b.subject.List() {
+		for _, each := range p.spec.Variables {
+			variables[each.Name] = each.Expression
+		}
+		expressions = append(expressions, p.expressions()...)
+	}
+	all := vary.NewVarier(variables, nil, expressions).Variations(s.Object)
+	for _, each := range all[:min(len(all), mostVaried)] {
+		b.derive(Varied, s, each.Object, each.What)
+	}
+}
+
+// webhooks are the webhooks of configurations among the policies.
+func (s Subject) webhooks() (all []map[string]any) {
+	for _, m := range s.Policies {
+		if list, _ := m.Object["webhooks"].([]any); objects.IsAdmission(m.Object) {
+			for _, each := range list {
+				fields, _ := each.(map[string]any)
+				all = append(all, fields)
+			}
+		}
+	}
+	return all
+}
+
+// comparable returns why two sides cannot be compared, or nil.
+func (s Subject) comparable(sides [2]Side) error {
+	if len(s.Good)+len(s.Bad) == 0 {
+		return fmt.Errorf("%w: there is no sample: give objects that A allows or refuses", ErrSubject)
+	}
+	var of [2][]string
+	for i, side := range sides {
+		one := Subject{Policies: side.Manifests}
+		if len(one.List())+len(one.webhooks()) == 0 {
+			return fmt.Errorf("%w: %c has no policy and no webhook", ErrSubject, 'A'+i)
+		}
+		of[i] = one.resources()
+	}
+	if !slices.ContainsFunc(of[0], func(name string) bool { return slices.Contains(of[1], name) }) && !slices.Contains(slices.Concat(of[0], of[1]), "*") {
+		return fmt.Errorf("%w: A decides about %s, and B about %s: no request concerns both", ErrSubject, strings.Join(of[0], ", "), strings.Join(of[1], ", "))
+	}
+	return nil
+}
+
+// resources are those of the rules, without subresources.
+func (s Subject) resources() (all []string) {
+	add := func(resources []string) {
+		for _, each := range resources {
+			name, _, _ := strings.Cut(each, "/")
+			all = append(all, name)
+		}
+	}
+	for _, p := range s.List() {
+		for _, each := range p.resourceRules() {
+			add(each.Resources)
+		}
+	}
+	for _, each := range s.webhooks() {
+		var webhook admissionregistrationv1.ValidatingWebhook
+		specOf(unstructured.Unstructured{Object: map[string]any{"spec": each}}, &webhook)
+		for _, rule := range webhook.Rules {
+			add(rule.Resources)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// namespaceLabels are the labels that namespaceSelectors ask for, and none.
+func (s Subject) namespaceLabels() []map[string]string {
+	all := []map[string]string{{}}
+	add := func(selector any) {
+		var labels metav1.LabelSelector
+		fields, _ := selector.(map[string]any)
+		specOf(unstructured.Unstructured{Object: map[string]any{"spec": fields}}, &labels)
+		if found := vary.Selected(&labels); len(found) > 0 && !slices.ContainsFunc(all, func(known map[string]string) bool { return reflect.DeepEqual(known, found) }) {
+			all = append(all, found)
+		}
+	}
+	for _, m := range s.Policies {
+		for _, at := range []cel.Path{{"spec", "matchConstraints"}, {"spec", "matchResources"}} {
+			value, _ := vary.At(m.Object, at.Then("namespaceSelector"))
+			add(value)
+		}
+	}
+	for _, each := range s.webhooks() {
+		add(each["namespaceSelector"])
+	}
+	return all
+}
