@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,8 @@ type Comparison = rules.Comparison
 //	Like       how many other requests differ in the same way
 //	Fields     what differs: verdict, code, reason, message, warnings, annotations, object
 //	Responses  what the first Subject responds, and the second one
-//	Request    the request, without what does not matter
+//	Case       the request as a case of a PolicyTest that the first Subject passes, without what does not matter; nil if a PolicyTest
+//	           cannot send it
 type Difference = rules.Difference
 
 // Decision is a response without the name of the policy or webhook, and without what an API server chooses.
@@ -78,3 +80,18 @@ func Differences(ctx context.Context, a, b Subject, ignored ...string) (*Compari
 
 // ErrSubject is the error of a Subject that cannot be used, which is not the fault of an API server.
 var ErrSubject = rules.ErrSubject
+
+// ComparedFields are the values of Fields of a Difference.
+func ComparedFields() []string { return rules.ComparedFields() }
+
+// WithSamples returns the Subject with what another one has too: Given, Good, Bad and Requests, and its Requester if this one has none.
+func (s Subject) WithSamples(of Subject) Subject {
+	and := func(m, other Manifests) Manifests {
+		return Manifests{slices.Concat(m.paths, other.paths), slices.Concat(m.objects, other.objects)}
+	}
+	s.Given, s.Good, s.Bad, s.Requests = and(s.Given, of.Given), and(s.Good, of.Good), slices.Concat(s.Bad, of.Bad), slices.Concat(s.Requests, of.Requests)
+	if s.Requester.Name == "" {
+		s.Requester = of.Requester
+	}
+	return s
+}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -36,37 +37,38 @@ type Side struct {
 // Comparison has what differs between two deciders.
 type Comparison struct {
 	// Targets are the API servers of the two.
-	Targets [2]framework.TargetInfo
+	Targets [2]framework.TargetInfo `json:"-"`
 	// Compared counts the requests to which both responded, by their kind, and Dropped those that an API server does not accept without
 	// the deciders. Unsteady are the requests to which one of them gives different responses.
-	Compared map[Group]int
-	Dropped  int
-	Unsteady []string
+	Compared map[Group]int `json:"compared"`
+	Dropped  int           `json:"dropped"`
+	Unsteady []string      `json:"unsteady"`
 	// Differences are one of each kind, the worst ones first: what A refuses and B allows.
-	Differences []Difference
+	Differences []Difference `json:"differences"`
 }
 
 // Difference is a request on which two deciders differ.
 type Difference struct {
 	// What names the request, and Like is how many other requests differ in the same way.
-	What string
-	Like int
+	What string `json:"what"`
+	Like int    `json:"like"`
 	// Fields are what differs: verdict, code, reason, message, warnings, annotations, object.
-	Fields []string
+	Fields []string `json:"fields"`
 	// Responses are what A and B respond.
-	Responses [2]Decision
-	// Request is as small as it could be made.
-	Request framework.Request
+	Responses [2]Decision `json:"responses"`
+	// Case is the request as a case of a PolicyTest that A passes, as small as it could be made. Nil means that a PolicyTest cannot send it.
+	Case map[string]any `json:"case,omitempty"`
 }
 
 // Decision is what a decider makes of a request, without its name and without what the API server chooses.
 type Decision struct {
-	Allowed         bool
-	Code            int32
-	Reason, Message string
-	Warnings        []string
-	Annotations     map[string]string
-	Object          map[string]any
+	Allowed     bool              `json:"allowed"`
+	Code        int32             `json:"code"`
+	Reason      string            `json:"reason,omitempty"`
+	Message     string            `json:"message,omitempty"`
+	Warnings    []string          `json:"warnings,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Object      map[string]any    `json:"object,omitempty"`
 }
 
 // Sum is the number of requests that were compared.
@@ -217,9 +219,11 @@ func (c *comparing) compare(ctx context.Context) error {
 		case known:
 			c.result.Differences[at].Like++
 		default:
-			if found.Request, err = c.smaller(ctx, p, found); err != nil {
+			request, err := c.smaller(ctx, p, found)
+			if err != nil {
 				return err
 			}
+			found.Case = c.pasted(ctx, request, found)
 			like[found.kind()] = len(c.result.Differences)
 			c.result.Differences = append(c.result.Differences, found)
 		}
@@ -247,7 +251,7 @@ func (d Difference) kind() string {
 
 // differ returns how two deciders differ about a request, and whether each of them responds the same again.
 func (c *comparing) differ(ctx context.Context, p pair) (found Difference, steady bool, err error) {
-	found = Difference{What: p[0].What, Request: p[0].Request}
+	found = Difference{What: p[0].What}
 	steady = true
 	for i, b := range c.sides {
 		found.Responses[i] = b.decision(p[i], p[i].After)
@@ -277,11 +281,18 @@ func (c *comparing) fields(of [2]Decision) []string {
 		"warnings": !slices.Equal(a.Warnings, b.Warnings), "annotations": !reflect.DeepEqual(a.Annotations, b.Annotations),
 		"object": a.Allowed && b.Allowed && len(vary.Difference(a.Object, b.Object, nil)) > 0,
 	}
-	return slices.DeleteFunc(ComparedFields(), func(field string) bool { return !differs[field] || slices.Contains(c.ignored, field) })
+	found := slices.DeleteFunc(ComparedFields(), func(field string) bool { return !differs[field] || slices.Contains(c.ignored, field) })
+	if slices.Contains(found, "verdict") {
+		return found[:1] // the others follow from it
+	}
+	return found
 }
 
 // deciderName matches what a response says about the name of the decider.
 var deciderName = regexp.MustCompile(`(?s)^.*?(?:(?:Validating|Mutating)AdmissionPolicy '[^']*' with binding '[^']*'(?: denied request)?|policy "[^"]*" denied request|admission webhook "[^"]*" denied the request): `)
+
+// tokenVolume matches the name that an API server chooses for the volume of a Pod's token.
+var tokenVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`)
 
 // decision returns what a response says. The namespace for what has none is another one on each API server.
 func (b *bench) decision(c *Case, r framework.Result) Decision {
@@ -301,16 +312,24 @@ func (b *bench) decision(c *Case, r framework.Result) Decision {
 			}
 		}
 	}
-	if d.Allowed {
+	if d.Allowed && c.Request.Verb != framework.VerbDelete && c.Request.Verb != framework.VerbDeleteCollection {
 		text, _ := json.Marshal(c.settled(r)) // it comes from JSON
-		_ = utiljson.Unmarshal([]byte(strings.ReplaceAll(string(text), b.namespace, metav1.NamespaceDefault)), &d.Object)
+		text = tokenVolume.ReplaceAll(bytes.ReplaceAll(text, []byte(b.namespace), []byte(metav1.NamespaceDefault)), []byte("kube-api-access"))
+		_ = utiljson.Unmarshal(text, &d.Object)
+		u := unstructured.Unstructured{Object: d.Object}
+		for _, set := range []string{"deletionTimestamp", "deletionGracePeriodSeconds"} {
+			unstructured.RemoveNestedField(d.Object, "metadata", set)
+		}
+		if prefix := u.GetGenerateName(); prefix != "" {
+			u.SetName(prefix)
+		}
 	}
 	return d
 }
 
 // smaller returns the request of a difference without what does not matter for it. Only a creation is made smaller.
 func (c *comparing) smaller(ctx context.Context, p pair, d Difference) (framework.Request, error) {
-	request := d.Request
+	request := p[0].Request
 	sent, ok := request.Object.(*unstructured.Unstructured)
 	if !ok || request.Verb != framework.VerbCreate || request.Subresource != "" {
 		return request, nil
@@ -327,7 +346,7 @@ func (c *comparing) smaller(ctx context.Context, p pair, d Difference) (framewor
 		for i, b := range c.sides {
 			result, err := b.granted(ctx, request)
 			if err != nil {
-				return d.Request, err
+				return request, err
 			}
 			same.Responses[i] = b.decision(p[i], result)
 		}
@@ -337,6 +356,56 @@ func (c *comparing) smaller(ctx context.Context, p pair, d Difference) (framewor
 	}
 	request.Object = &unstructured.Unstructured{Object: object}
 	return request, nil
+}
+
+// pasted returns a request as a case of a PolicyTest, or nil.
+func (c *comparing) pasted(ctx context.Context, request framework.Request, d Difference) map[string]any {
+	b, one := c.sides[0], map[string]any{"name": d.What}
+	manifest := func(u *unstructured.Unstructured) map[string]any {
+		fields := vary.OfClient(u.UnstructuredContent())
+		if u.GetNamespace() == b.namespace {
+			unstructured.RemoveNestedField(fields, "metadata", "namespace")
+		}
+		return fields
+	}
+	object, _ := request.Object.(*unstructured.Unstructured)
+	switch stored := b.stands(ctx, request); {
+	case request.Verb == framework.VerbCreate && object != nil && request.Subresource == "":
+		one["object"] = manifest(object)
+	case request.Verb == framework.VerbUpdate && object != nil && stored != nil && object.GroupVersionKind() == stored.GroupVersionKind():
+		one["object"], one["old"] = manifest(object), manifest(stored)
+		if request.Subresource != "" {
+			one["subresource"] = request.Subresource
+		}
+	case request.Verb == framework.VerbDelete && stored != nil:
+		one["operation"], one["object"] = "DELETE", manifest(stored)
+	default:
+		return nil
+	}
+	if user := request.User; user != nil && user.Name != b.subject.Requester.Name {
+		as := map[string]any{"name": user.Name}
+		if len(user.Groups) > 0 {
+			as["groups"] = user.Groups
+		}
+		one["as"] = as
+	}
+	if d.Responses[0].Allowed {
+		one["allowed"] = true
+	} else {
+		one["denied"] = d.Responses[0].Message
+	}
+	return one
+}
+
+// stands returns what is stored under the name of a request, or nil.
+func (b *bench) stands(ctx context.Context, request framework.Request) *unstructured.Unstructured {
+	if request.Verb == framework.VerbCreate || request.Name == "" {
+		return nil
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetNamespace(request.Namespace)
+	u.SetName(request.Name)
+	return b.get(ctx, request.Kind, u, "")
 }
 
 // mostTried limits the requests by which one is made smaller.
