@@ -9,6 +9,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/suites/policy/internal/rules"
 )
 
@@ -54,6 +55,14 @@ func Compare(t *testing.T, a, b Subject, ignored ...string) {
 // samples of both, and from the expressions of all policies. Ignored are Fields of a Difference that do not count. No difference does not
 // mean that the two are equal. The error is an [ErrSubject] if they cannot be compared.
 func Differences(ctx context.Context, a, b Subject, ignored ...string) (*Comparison, error) {
+	on := func(s Subject) target.Provider {
+		return providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: binaries.Options{Version: s.KubernetesVersion, Dir: s.BinaryAssetsDirectory}})
+	}
+	return DifferencesOn(ctx, [2]target.Provider{on(a), on(b)}, a, b, ignored...)
+}
+
+// DifferencesOn is [Differences] on other API servers, which end with it. It is for the command.
+func DifferencesOn(ctx context.Context, on [2]target.Provider, a, b Subject, ignored ...string) (*Comparison, error) {
 	var sides [2]rules.Side
 	var both rules.Subject
 	for i, subject := range []Subject{a, b} {
@@ -64,12 +73,7 @@ func Differences(ctx context.Context, a, b Subject, ignored ...string) (*Compari
 		if wrong := read.Mismatched(); len(wrong) > 0 {
 			return nil, fmt.Errorf("%w: %s", ErrSubject, strings.Join(wrong, "\n"))
 		}
-		sides[i] = rules.Side{
-			Provider: providers.NewEnvtest(providers.EnvtestOptions{
-				NoAudit: true, Assets: binaries.Options{Version: subject.KubernetesVersion, Dir: subject.BinaryAssetsDirectory},
-			}),
-			Endpoints: subject.Endpoints, Manifests: read.Policies,
-		}
+		sides[i] = rules.Side{Provider: on[i], Endpoints: subject.Endpoints, Manifests: read.Policies}
 		both.Given, both.Good, both.Bad = append(both.Given, read.Given...), append(both.Good, read.Good...), append(both.Bad, read.Bad...)
 		if i == 0 {
 			both.Requester = read.Requester

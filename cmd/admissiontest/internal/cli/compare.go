@@ -14,9 +14,11 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/processes"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/suites/policy"
 )
 
@@ -26,6 +28,7 @@ type compareOptions struct {
 	versions, ignored             []string
 	endpoints, ofB                endpointFlags
 	program                       userProgram
+	served                        int // whose API server the program uses
 	output                        outputFlag
 }
 
@@ -54,15 +57,14 @@ nothing could be compared.`,
 		Example: "  admissiontest compare --a policy-v1.yaml --b policy-v2.yaml --good good.yaml --bad 'bad.yaml=must have limits'\n  admissiontest compare --a config/webhook.yaml --b policy.yaml --good good.yaml --bad 'bad.yaml=is not allowed' -- ./guard --cert-dir {cert-dir}\n  admissiontest compare --a policy.yaml --cases policytest.yaml --k8s-version 1.36,1.37",
 		Args:    cobra.ArbitraryArgs,
 	}
-	command.RunE = a.reading(func(ctx context.Context, args []string) error {
-		var err error
+	command.RunE = a.reading(func(ctx context.Context, args []string) (err error) {
 		if args, o.program.Command, err = cutProgram(command, args); err != nil {
 			return err
 		}
 		if len(args) > 0 {
 			return usagef("compare takes no arguments before --; got %q", args)
 		}
-		return a.compare(ctx, o)
+		return a.compare(ctx, &o)
 	})
 	set := command.Flags()
 	set.StringSliceVar(&o.a, "a", nil, "files or folders with the policies or webhook configurations of A")
@@ -115,8 +117,14 @@ func (o *compareOptions) subjects() (both [2]policy.Subject, err error) {
 			both[i].KubernetesVersion = o.versions[min(i, len(o.versions)-1)]
 		}
 	}
-	project, err := shipped.Read(slices.Concat(o.a, o.b)...)
+	project, err := shipped.Read(o.a...)
 	if err != nil {
+		return both, err
+	}
+	if !slices.ContainsFunc(project.Manifests, isWebhooks) {
+		o.served = 1
+	}
+	if project, err = shipped.Read(slices.Concat(o.a, o.b)...); err != nil {
 		return both, err
 	}
 	if both[0].Endpoints, err = o.program.endpoints(&o.endpoints, nil, project.Objects()); err != nil {
@@ -155,7 +163,7 @@ func (o *compareOptions) addCases(s *policy.Subject) error {
 }
 
 // compare implements the command.
-func (a *app) compare(ctx context.Context, o compareOptions) error {
+func (a *app) compare(ctx context.Context, o *compareOptions) error {
 	asJSON, err := o.output.json()
 	if err != nil {
 		return err
@@ -164,19 +172,20 @@ func (a *app) compare(ctx context.Context, o compareOptions) error {
 	if err != nil {
 		return err
 	}
-	if len(o.program.Command) > 0 {
-		program, err := processes.StartProgram(processes.ProgramOptions{Command: o.program.Command, Certificates: o.program.certificates, Ended: func(error) {}})
-		if err != nil {
-			return usagef("%w", err)
-		}
-		defer func() { _, _ = program.Stop() }()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var on [2]target.Provider
+	for i, each := range both {
+		on[i] = providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: binaries.Options{Version: each.KubernetesVersion}})
 	}
-	found, err := policy.Differences(ctx, both[0], both[1], o.ignored...)
+	o.program.Progress = func(string) {}
+	on[o.served] = o.program.Provider(on[o.served], end, false)
+	found, err := policy.DifferencesOn(ctx, on, both[0], both[1], o.ignored...)
 	switch {
 	case errors.Is(err, policy.ErrSubject):
 		return withCode(exitUsage, err)
 	case err != nil:
-		return withCode(exitInfrastructure, err)
+		return withCode(exitInfrastructure, endedBefore(ctx, err))
 	case asJSON:
 		err = a.writeComparison(found)
 	default:
