@@ -1,0 +1,90 @@
+package pairs
+
+import "strings"
+
+// seed is a mistake in a policy: what is replaced in its file.
+type seed struct {
+	name string
+	// replaced has each old string, followed by the new one.
+	replaced []string
+}
+
+// pair is a webhook and a policy that is meant to be the same, with mistakes. Its files are in testdata.
+type pair struct {
+	name  string
+	seeds [3]seed
+}
+
+// applied returns a policy with the mistake, or "" if it does not have what is replaced.
+func (s seed) applied(policy string) string {
+	for i := 0; i < len(s.replaced); i += 2 {
+		if !strings.Contains(policy, s.replaced[i]) {
+			return ""
+		}
+	}
+	return strings.NewReplacer(s.replaced...).Replace(policy)
+}
+
+// pairs were written, with all mistakes, before the first comparison.
+func pairs() []pair {
+	const objectSelector = "    objectSelector: {matchExpressions: [{key: example.com/any-image, operator: DoesNotExist}]}\n"
+	const namespaceSelector = "    namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}\n"
+	const ofTemplate = "  - expression: request.kind.kind != 'Deployment' || object.spec.template.metadata.?labels[?'team'].orValue('') in ['blue', 'green']\n    message: the label team of the template is blue or green\n"
+	const daemonSets = "    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [daemonsets]}\n"
+	const owner, old = "object.metadata.?annotations[?'example.com/owner'].orValue('')", "oldObject.metadata.?annotations[?'example.com/owner'].orValue('')"
+	const tier = "labels: {'tier': object.metadata.?labels[?'tier'].orValue(params.data.tier)}"
+	const cost = "annotations: {'example.com/cost': object.metadata.?labels[?'tier'].orValue('') == 'standard' ? '100' : '200'}"
+	const limit, storage = "quantity(c.?resources.?limits[?'memory'].orValue('1Ei')).compareTo(quantity('2Gi')) <= 0", "object.spec.resources.requests.storage"
+	return []pair{
+		{"labels", [3]seed{
+			{"the pod template is forgotten", []string{ofTemplate, ""}},
+			{"only that the label is there", []string{".orValue('') in ['blue', 'green']", ".hasValue()"}},
+			{"UPDATE is forgotten", []string{"operations: [CREATE, UPDATE]", "operations: [CREATE]"}},
+		}},
+		{"images", [3]seed{
+			{"init containers are forgotten", []string{" + variables.spec.?initContainers.orValue([])", ""}},
+			{"the subresource ephemeralcontainers is forgotten", []string{", pods/ephemeralcontainers", ""}},
+			{"the objectSelector is forgotten", []string{objectSelector, ""}},
+		}},
+		{"replicas", [3]seed{
+			{"the subresource scale is forgotten", []string{", deployments/scale", ""}},
+			{"any value of the namespace's label", []string{"operator: In, values: [prod]", "operator: Exists"}},
+			{"less instead of at most", []string{"<= 10", "< 10"}},
+		}},
+		{"resources", [3]seed{
+			{"strings are compared", []string{limit, "c.?resources.?limits[?'memory'].orValue('9') <= '2Gi'"}},
+			{"without a limit is allowed", []string{"'1Ei'", "'0'"}},
+			{"init containers are forgotten", []string{" + object.spec.?initContainers.orValue([])", ""}},
+		}},
+		{"hostpaths", [3]seed{
+			{"pod templates of controllers are forgotten", []string{daemonSets, ""}},
+			{"the name of the user instead of the group", []string{"!('storage-admins' in request.userInfo.?groups.orValue([]))", "request.userInfo.username != 'storage-admins'"}},
+			{"a prefix without its slash", []string{"startsWith('/var/log/')", "startsWith('/var/log')"}},
+		}},
+		{"names", [3]seed{
+			{"the pattern has no anchors", []string{"'^(app|cfg)-[a-z0-9-]+$'", "'(app|cfg)-[a-z0-9-]+'"}},
+			{"kube-system is not excluded", []string{namespaceSelector, ""}},
+			{"request.name, which generateName leaves empty", []string{"object.metadata.name.matches", "request.name.matches"}},
+		}},
+		{"quantities", [3]seed{
+			{"the number before Gi is compared", []string{"quantity(" + storage + ").compareTo(quantity('100Gi')) <= 0", "int(" + storage + ".replace('Gi', '')) <= 100"}},
+			{"100G instead of 100Gi", []string{"quantity('100Gi')", "quantity('100G')"}},
+			{"dry runs are not checked", []string{"  validations:", "  matchConditions: [{name: real, expression: '!request.?dryRun.orValue(false)'}]\n  validations:"}},
+		}},
+		{"immutable", [3]seed{
+			{"the owner can be removed", []string{"expression: " + owner, "expression: " + owner + " == '' || " + owner}},
+			{"an owner can be added", []string{"expression: " + owner, "expression: " + old + " == '' || " + owner}},
+			{"oldObject is null at a creation", []string{"operations: [UPDATE]", "operations: [CREATE, UPDATE]"}},
+		}},
+		{"deletion", [3]seed{
+			{"object instead of oldObject, and errors are ignored", []string{"oldObject", "object", "failurePolicy: Fail", "failurePolicy: Ignore"}},
+			{"all service accounts are exempt", []string{"!(request.userInfo.username in ['system:serviceaccount:kube-system:namespace-controller', 'system:serviceaccount:kube-system:generic-garbage-collector'])", "!request.userInfo.username.startsWith('system:serviceaccount:')"}},
+			{"any value of the label protects", []string{".orValue('') != 'true'", ".hasValue() == false"}},
+		}},
+		{"defaults", [3]seed{
+			{"the mutations are in another order", []string{tier, cost, cost, tier}},
+			{"the params are missing", []string{"paramRef: {name: defaults", "paramRef: {name: default", "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"}},
+			{"a tier that is there is replaced", []string{"object.metadata.?labels[?'tier'].orValue(params.data.tier)", "params.data.tier"}},
+		}},
+	}
+}
