@@ -25,7 +25,8 @@ func (s seed) applied(policy string) string {
 	return strings.NewReplacer(s.replaced...).Replace(policy)
 }
 
-// pairs were written, with all mistakes, before the first comparison.
+// pairs were written, with all mistakes, before the first comparison. One was none, and another one is in its place: request.name instead of
+// object.metadata.name, because an API server has generated the name when it validates.
 func pairs() []pair {
 	const objectSelector = "    objectSelector: {matchExpressions: [{key: example.com/any-image, operator: DoesNotExist}]}\n"
 	const namespaceSelector = "    namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}\n"
@@ -64,7 +65,7 @@ func pairs() []pair {
 		{"names", [3]seed{
 			{"the pattern has no anchors", []string{"'^(app|cfg)-[a-z0-9-]+$'", "'(app|cfg)-[a-z0-9-]+'"}},
 			{"kube-system is not excluded", []string{namespaceSelector, ""}},
-			{"request.name, which generateName leaves empty", []string{"object.metadata.name.matches", "request.name.matches"}},
+			{"generated names are let through", []string{"expression: object.metadata.name", "expression: has(object.metadata.generateName) || object.metadata.name"}},
 		}},
 		{"quantities", [3]seed{
 			{"the number before Gi is compared", []string{"quantity(" + storage + ").compareTo(quantity('100Gi')) <= 0", "int(" + storage + ".replace('Gi', '')) <= 100"}},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -253,8 +255,8 @@ func (d Difference) kind() string {
 func (c *comparing) differ(ctx context.Context, p pair) (found Difference, steady bool, err error) {
 	found = Difference{What: p[0].What}
 	steady = true
-	for i, b := range c.sides {
-		found.Responses[i] = b.decision(p[i], p[i].After)
+	for i := range c.sides {
+		found.Responses[i] = c.decision(p, i, p[i].After)
 		steady = steady && p[i].After.Status.Code < http.StatusInternalServerError // nothing was decided
 	}
 	if found.Fields = c.fields(found.Responses); len(found.Fields) == 0 {
@@ -268,7 +270,7 @@ func (c *comparing) differ(ctx context.Context, p pair) (found Difference, stead
 		if err != nil {
 			return found, false, err
 		}
-		steady = steady && len(c.fields([2]Decision{found.Responses[i], b.decision(p[i], again)})) == 0
+		steady = steady && len(c.fields([2]Decision{found.Responses[i], c.decision(p, i, again)})) == 0
 	}
 	return found, steady, nil
 }
@@ -327,6 +329,19 @@ func (b *bench) decision(c *Case, r framework.Result) Decision {
 	return d
 }
 
+// decision returns what a decider makes of a request, without the values in which the API servers differ without the deciders, such as
+// the address of a Service.
+func (c *comparing) decision(p pair, i int, r framework.Result) Decision {
+	d := c.sides[i].decision(p[i], r)
+	before := func(i int) map[string]any { return c.sides[i].decision(p[i], p[i].Before).Object }
+	for _, path := range slices.Backward(vary.Difference(before(0), before(1), nil)) {
+		if without := vary.With(d.Object, path, vary.Remove); d.Object != nil && len(path) > 0 && without != nil {
+			d.Object = without
+		}
+	}
+	return d
+}
+
 // smaller returns the request of a difference without what does not matter for it. Only a creation is made smaller.
 func (c *comparing) smaller(ctx context.Context, p pair, d Difference) (framework.Request, error) {
 	request := p[0].Request
@@ -348,7 +363,7 @@ func (c *comparing) smaller(ctx context.Context, p pair, d Difference) (framewor
 			if err != nil {
 				return request, err
 			}
-			same.Responses[i] = b.decision(p[i], result)
+			same.Responses[i] = c.decision(p, i, result)
 		}
 		if same.Fields = c.fields(same.Responses); same.kind() == d.kind() {
 			object = without
@@ -448,10 +463,13 @@ func (b *bench) placed(ctx context.Context, s sample) {
 		return
 	}
 	for i, labels := range b.subject.namespaceLabels() {
-		name := fmt.Sprintf("contract-labelled-%d", i)
+		name := cmp.Or(labels[corev1.LabelMetadataName], fmt.Sprintf("contract-labelled-%d", i))
 		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 		namespace.SetLabels(labels)
-		if b.err = cmp.Or(b.err, b.on.shared.Install(ctx, namespace.Object, nil)); b.err != nil {
+		if b.get(ctx, namespace.GroupVersionKind(), namespace, "") == nil {
+			b.err = cmp.Or(b.err, b.on.shared.Install(ctx, namespace.Object, nil))
+		}
+		if b.err != nil {
 			return
 		}
 		u.SetNamespace(name)
@@ -462,8 +480,11 @@ func (b *bench) placed(ctx context.Context, s sample) {
 // mostVaried limits the values near constants of one sample.
 const mostVaried = 80
 
-// varied gives a sample the values near the constants of the expressions, where they read it.
-func (b *bench) varied(s sample) {
+// mostBetween limits the stored objects that lack something, and the stored ones near constants.
+const mostBetween = 15
+
+// variations returns an object with the values near the constants of the expressions, where they read it.
+func (b *bench) variations(object map[string]any) []vary.Variation {
 	variables, expressions := map[string]string{}, []string{}
 	for _, p := range b.subject.List() {
 		for _, each := range p.spec.Variables {
@@ -471,9 +492,49 @@ func (b *bench) varied(s sample) {
 		}
 		expressions = append(expressions, p.expressions()...)
 	}
-	all := vary.NewVarier(variables, nil, expressions).Variations(s.Object)
+	return vary.NewVarier(variables, nil, expressions).Variations(object)
+}
+
+// varied gives a sample the values near the constants of the expressions, and other names.
+func (b *bench) varied(s sample) {
+	all := b.variations(s.Object)
 	for _, each := range all[:min(len(all), mostVaried)] {
 		b.derive(Varied, s, each.Object, each.What)
+	}
+	if u := b.addressed(s.Object); s.stored == nil && u.GetName() != "" {
+		for _, name := range []string{"x" + u.GetName(), u.GetName() + "x"} {
+			u.SetName(name)
+			b.derive(Renamed, s, u.Object, "under the name "+name)
+		}
+	}
+}
+
+// between updates a stored good sample to what is near the constants or lacks something, and such an object to the sample, and deletes it.
+func (b *bench) between(ctx context.Context, s sample, kept *unstructured.Unstructured) {
+	if s.good < 0 {
+		return
+	}
+	var all []vary.Variation
+	for _, less := range b.lessRead(s.persisted()) {
+		all = append(all, vary.Variation{What: less.change, Object: less.object})
+	}
+	all = append(all[:min(len(all), mostBetween)], b.variations(s.persisted())...)
+	for i, each := range all[:min(len(all), 2*mostBetween)] {
+		other := b.store(ctx, s, each.Object, fmt.Sprintf("-varied-%d", i))
+		if other == nil {
+			continue
+		}
+		update := func(stored *unstructured.Unstructured, from, to map[string]any, change string) {
+			changed := vary.Patched(stored.Object, objects.MergePatch(from, to))
+			b.add(Varied, s, framework.Update(stored, &unstructured.Unstructured{Object: changed}), "update the stored", change+" "+each.What)
+		}
+		if b.subject.decides(admissionregistrationv1.Update) {
+			update(kept, s.persisted(), each.Object, "to one")
+			update(other, each.Object, s.persisted(), "from one")
+		}
+		if b.subject.decides(admissionregistrationv1.Delete) {
+			b.add(Varied, s, framework.Delete(other), "delete the stored", each.What)
+		}
 	}
 }
 
@@ -509,7 +570,33 @@ func (s Subject) comparable(sides [2]Side) error {
 	return nil
 }
 
-// resources are those of the rules, without subresources.
+// rules are the rules of the policies and webhooks.
+func (s Subject) rules() (all []admissionregistrationv1.RuleWithOperations) {
+	for _, p := range s.List() {
+		for _, each := range p.resourceRules() {
+			all = append(all, each.RuleWithOperations)
+		}
+	}
+	for _, each := range s.webhooks() {
+		all = append(all, webhookOf(each).Rules...)
+	}
+	return all
+}
+
+// webhookOf reads a webhook. What cannot be read is missing.
+func webhookOf(fields map[string]any) (webhook admissionregistrationv1.ValidatingWebhook) {
+	specOf(unstructured.Unstructured{Object: map[string]any{"spec": fields}}, &webhook)
+	return webhook
+}
+
+// decides reports whether a rule of a policy or webhook has an operation.
+func (s Subject) decides(operation admissionregistrationv1.OperationType) bool {
+	return slices.ContainsFunc(s.rules(), func(rule admissionregistrationv1.RuleWithOperations) bool {
+		return slices.Contains(rule.Operations, operation) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll)
+	})
+}
+
+// resources are the resources of the rules, without subresources.
 func (s Subject) resources() (all []string) {
 	add := func(resources []string) {
 		for _, each := range resources {
@@ -517,31 +604,32 @@ func (s Subject) resources() (all []string) {
 			all = append(all, name)
 		}
 	}
-	for _, p := range s.List() {
-		for _, each := range p.resourceRules() {
-			add(each.Resources)
-		}
-	}
-	for _, each := range s.webhooks() {
-		var webhook admissionregistrationv1.ValidatingWebhook
-		specOf(unstructured.Unstructured{Object: map[string]any{"spec": each}}, &webhook)
-		for _, rule := range webhook.Rules {
-			add(rule.Resources)
-		}
+	for _, each := range s.rules() {
+		add(each.Resources)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// namespaceLabels are the labels that namespaceSelectors ask for, and none.
+// namespaceLabels are the labels that namespaceSelectors ask for, and that they exclude, and none.
 func (s Subject) namespaceLabels() []map[string]string {
 	all := []map[string]string{{}}
 	add := func(selector any) {
 		var labels metav1.LabelSelector
 		fields, _ := selector.(map[string]any)
 		specOf(unstructured.Unstructured{Object: map[string]any{"spec": fields}}, &labels)
-		if found := vary.Selected(&labels); len(found) > 0 && !slices.ContainsFunc(all, func(known map[string]string) bool { return reflect.DeepEqual(known, found) }) {
-			all = append(all, found)
+		each := []map[string]string{vary.Selected(&labels)}
+		for _, e := range labels.MatchExpressions {
+			if e.Operator == metav1.LabelSelectorOpNotIn || e.Operator == metav1.LabelSelectorOpDoesNotExist {
+				excluded := maps.Clone(each[0])
+				excluded[e.Key] = append(e.Values, vary.Example)[0]
+				each = append(each, excluded)
+			}
+		}
+		for _, found := range each {
+			if !slices.ContainsFunc(all, func(known map[string]string) bool { return reflect.DeepEqual(known, found) }) {
+				all = append(all, found)
+			}
 		}
 	}
 	for _, m := range s.Policies {
