@@ -329,17 +329,36 @@ func (b *bench) decision(c *Case, r framework.Result) Decision {
 	return d
 }
 
-// decision returns what a decider makes of a request, without the values in which the API servers differ without the deciders, such as
-// the address of a Service.
+// decision returns what a decider makes of a request, without the values that the API servers choose.
 func (c *comparing) decision(p pair, i int, r framework.Result) Decision {
 	d := c.sides[i].decision(p[i], r)
-	before := func(i int) map[string]any { return c.sides[i].decision(p[i], p[i].Before).Object }
-	for _, path := range slices.Backward(vary.Difference(before(0), before(1), nil)) {
-		if without := vary.With(d.Object, path, vary.Remove); d.Object != nil && len(path) > 0 && without != nil {
+	for _, path := range c.chosen(p) {
+		if without := vary.With(d.Object, path, vary.Remove); without != nil {
 			d.Object = without
 		}
 	}
 	return d
+}
+
+// chosen returns, last ones first, where the objects of a request differ without the deciders, such as at the address of a Service, and
+// where a request that is no dry run differs on both sides from the dry run.
+func (c *comparing) chosen(p pair) []cel.Path {
+	object := func(i int, of *Case, r framework.Result) map[string]any { return c.sides[i].decision(of, r).Object }
+	paths := vary.Difference(object(0, p[0], p[0].Before), object(1, p[1], p[1].Before), nil)
+	if !p[0].Request.DryRun && p[0].Control != nil && p[1].Control != nil {
+		real := func(i int) []cel.Path {
+			return vary.Difference(object(i, p[i], p[i].After), object(i, p[i].Control, p[i].Control.After), nil)
+		}
+		others := real(1)
+		for _, path := range real(0) {
+			if slices.ContainsFunc(others, func(other cel.Path) bool { return slices.Equal(path, other) }) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	paths = slices.DeleteFunc(paths, func(path cel.Path) bool { return len(path) == 0 })
+	slices.Reverse(paths)
+	return paths
 }
 
 // smaller returns the request of a difference without what does not matter for it. Only a creation is made smaller.
