@@ -224,7 +224,10 @@ func comparisonText(found *policy.Comparison) string {
 	var out strings.Builder
 	for i, each := range found.Differences {
 		fmt.Fprintf(&out, "%d. %s\n", i+1, each)
-		if each.Like > 0 {
+		switch {
+		case each.Like == 1:
+			out.WriteString("  1 more request differs in the same way\n")
+		case each.Like > 1:
 			fmt.Fprintf(&out, "  %d more requests differ in the same way\n", each.Like)
 		}
 		if each.Case == nil {

@@ -214,7 +214,8 @@ func (c *comparing) compare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		switch at, known := like[found.kind()]; {
+		kind := p[0].Request.Subresource + " " + found.kind() // a subresource is another door
+		switch at, known := like[kind]; {
 		case !steady:
 			c.result.Unsteady = append(c.result.Unsteady, p[0].What)
 		case len(found.Fields) == 0:
@@ -226,7 +227,7 @@ func (c *comparing) compare(ctx context.Context) error {
 				return err
 			}
 			found.Case = c.pasted(ctx, request, found)
-			like[found.kind()] = len(c.result.Differences)
+			like[kind] = len(c.result.Differences)
 			c.result.Differences = append(c.result.Differences, found)
 		}
 	}
