@@ -19,7 +19,7 @@ type pair struct {
 func later() map[string]seed {
 	return map[string]seed{
 		"labels":     {"an update that leaves the labels of the object is not checked", []string{"  validations:", "  matchConditions: [{name: changed, expression: 'oldObject == null || object.metadata.?labels != oldObject.metadata.?labels'}]\n  validations:"}},
-		"images":     {"init containers of templates are forgotten", []string{"variables.spec.?initContainers", "(request.kind.kind == 'Pod' ? variables.spec : {}).?initContainers"}},
+		"images":     {"init containers of templates are forgotten", []string{"variables.spec.?initContainers", "(request.kind.kind == 'Pod' ?variables.spec :{}).?initContainers"}},
 		"replicas":   {"0 is allowed", []string{"expression: object", "expression: object.spec.?replicas.orValue(0) == 0 || object"}},
 		"resources":  {"one container with a limit is enough", []string{"containers.all", "containers.exists"}},
 		"hostpaths":  {"administrators of the cluster are exempt", []string{"request.userInfo.?groups.orValue([]))", "request.userInfo.?groups.orValue([])) && !('system:masters' in request.userInfo.?groups.orValue([]))"}},

@@ -249,7 +249,11 @@ func (d Difference) rank() int {
 // kind is the same for requests that differ in the same way.
 func (d Difference) kind() string {
 	a, b := d.Responses[0], d.Responses[1]
-	return fmt.Sprint(d.Fields, a.Allowed, b.Allowed, a.Message, "\x00", b.Message, a.Warnings, b.Warnings)
+	said := fmt.Sprint(d.Fields, a.Allowed, b.Allowed, a.Message, "\x00", b.Message)
+	if slices.Contains(d.Fields, "warnings") {
+		said += fmt.Sprint(a.Warnings, b.Warnings)
+	}
+	return said
 }
 
 // differ returns how two deciders differ about a request, and whether each of them responds the same again.
