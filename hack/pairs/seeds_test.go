@@ -41,17 +41,21 @@ func (s seed) applied(policy string) string {
 	return strings.NewReplacer(s.replaced...).Replace(policy)
 }
 
+// What mistakes replace.
+const (
+	objectSelector    = "    objectSelector: {matchExpressions: [{key: example.com/any-image, operator: DoesNotExist}]}\n"
+	namespaceSelector = "    namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}\n"
+	ofTemplate        = "  - expression: request.kind.kind != 'Deployment' || object.spec.template.metadata.?labels[?'team'].orValue('') in ['blue', 'green']\n    message: the label team of the template is blue or green\n"
+	daemonSets        = "    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [daemonsets]}\n"
+	owner, old        = "object.metadata.?annotations[?'example.com/owner'].orValue('')", "oldObject.metadata.?annotations[?'example.com/owner'].orValue('')"
+	tier              = "labels: {'tier': object.metadata.?labels[?'tier'].orValue(params.data.tier)}"
+	cost              = "annotations: {'example.com/cost': object.metadata.?labels[?'tier'].orValue('') == 'standard' ? '100' : '200'}"
+	limit, storage    = "quantity(c.?resources.?limits[?'memory'].orValue('1Ei')).compareTo(quantity('2Gi')) <= 0", "object.spec.resources.requests.storage"
+)
+
 // pairs were written, with all mistakes, before the first comparison. One was none, and another one is in its place: request.name instead of
 // object.metadata.name, because an API server has generated the name when it validates.
 func pairs() []pair {
-	const objectSelector = "    objectSelector: {matchExpressions: [{key: example.com/any-image, operator: DoesNotExist}]}\n"
-	const namespaceSelector = "    namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}\n"
-	const ofTemplate = "  - expression: request.kind.kind != 'Deployment' || object.spec.template.metadata.?labels[?'team'].orValue('') in ['blue', 'green']\n    message: the label team of the template is blue or green\n"
-	const daemonSets = "    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [daemonsets]}\n"
-	const owner, old = "object.metadata.?annotations[?'example.com/owner'].orValue('')", "oldObject.metadata.?annotations[?'example.com/owner'].orValue('')"
-	const tier = "labels: {'tier': object.metadata.?labels[?'tier'].orValue(params.data.tier)}"
-	const cost = "annotations: {'example.com/cost': object.metadata.?labels[?'tier'].orValue('') == 'standard' ? '100' : '200'}"
-	const limit, storage = "quantity(c.?resources.?limits[?'memory'].orValue('1Ei')).compareTo(quantity('2Gi')) <= 0", "object.spec.resources.requests.storage"
 	return []pair{
 		{"labels", [3]seed{
 			{"the pod template is forgotten", []string{ofTemplate, ""}},
