@@ -253,6 +253,10 @@ MUTATION_FILES ?=
 mutation: build ## Make MUTATION_N small changes in kube-apiserver, test whether the catalogue detects them, and write docs/mutation.md; run make coverage first.
 	$(call go-on,$(NEWEST)) run ./hack/proof mutation -command $(BIN) -profile $(REPORTS)/coverage.txt -n $(MUTATION_N) -seed $(MUTATION_SEED) -files "$(MUTATION_FILES)" $(VERSIONFLAG) $(ARGS)
 
+.PHONY: proof-compare
+proof-compare: test-assets ## Compare ten webhooks with policies that are meant to be the same, and with 40 mistakes in them: 100 API servers.
+	ADMISSIONTEST_PAIRS=1 $(call go-on,$(NEWEST)) test -count 1 -timeout 30m -parallel 4 -v -run TestPairs ./hack/pairs
+
 .PHONY: generate
 generate: ## Generate the JSON Schemas in docs/schemas.
 	$(GO) generate ./...

@@ -128,6 +128,9 @@ type Subject struct {
 	// Requester is the user of the requests. It gets the rights that the requests need. The zero value is an ordinary
 	// user without groups: policies often exempt administrators.
 	Requester framework.User
+	// Endpoints say where the webhooks are that configurations among the Policies name, by NAMESPACE/NAME of their Service or by HOST:PORT
+	// of their URL. Only [Differences] uses them. Nil means that the URLs in the configurations are called.
+	Endpoints map[string]framework.Endpoint
 	// KubernetesVersion is the version of kube-apiserver: "1.37" or "1.37.2". Empty means the default version.
 	KubernetesVersion string
 	// BinaryAssetsDirectory has kube-apiserver and etcd. Empty means the programs that package envtest finds, downloads or builds.

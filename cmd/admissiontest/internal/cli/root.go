@@ -38,7 +38,7 @@ Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(
-		a.runCommand(), a.initCommand(), a.contractCommand(), a.doctorCommand(), a.whyCommand(), a.waitCommand(), a.reviewCommand(), a.serveCommand(), a.listCommand(), a.explainCommand(), a.assetsCommand(),
+		a.runCommand(), a.initCommand(), a.contractCommand(), a.compareCommand(), a.doctorCommand(), a.whyCommand(), a.waitCommand(), a.reviewCommand(), a.serveCommand(), a.listCommand(), a.explainCommand(), a.assetsCommand(),
 		a.reportCommand(), a.cleanupCommand(), a.rbacCommand(), a.imageCommand(), a.schemaCommand(), a.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))

@@ -53,6 +53,8 @@ type bench struct {
 	copied map[string]bool
 	// openAPI has the OpenAPI v3 documents of the API server, by group and version.
 	openAPI map[schema.GroupVersion]map[string]any
+	// compared is true if the requests are for two deciders: see Compare.
+	compared bool
 	// err is the first error of do. After it, do sends nothing.
 	err error
 }
@@ -201,6 +203,11 @@ func (b *bench) before(ctx context.Context) error {
 			if !s.Deleted {
 				derive(b, s)
 			}
+		}
+		if b.compared {
+			b.called(s)
+			b.placed(ctx, s)
+			b.varied(s)
 		}
 		b.stored(ctx, s)
 	}

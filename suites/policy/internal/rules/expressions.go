@@ -235,7 +235,7 @@ func (s Subject) keys() []keyed {
 	return found
 }
 
-// objectSelectors returns the objectSelectors of policies and bindings.
+// objectSelectors returns the objectSelectors of policies, bindings and webhooks.
 func (s Subject) objectSelectors() []metav1.LabelSelector {
 	var found []metav1.LabelSelector
 	add := func(match *admissionregistrationv1.MatchResources) {
@@ -248,6 +248,9 @@ func (s Subject) objectSelectors() []metav1.LabelSelector {
 	}
 	for _, b := range s.Bindings() {
 		add(b.spec.MatchResources)
+	}
+	for _, each := range s.webhooks() {
+		add(&admissionregistrationv1.MatchResources{ObjectSelector: webhookOf(each).ObjectSelector})
 	}
 	return found
 }

@@ -126,6 +126,9 @@ const (
 	Forms      Group = "forms"       // the creation of a sample with another form of a quantity; the Control is the sample
 	Orders     Group = "orders"      // the creation of a sample with two mutating policies, one after the other; the Control has the other order
 	Existing   Group = "existing"    // the update without a change of an object that the API server has
+	Called     Group = "called"      // the request of a sample by another user
+	Placed     Group = "placed"      // the creation of a sample in a namespace with other labels
+	Varied     Group = "varied"      // a value near a constant of an expression
 	Controls   Group = "controls"    // a Control that means nothing without its other request
 
 	Every Group = "" // each of them

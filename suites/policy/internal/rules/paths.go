@@ -125,7 +125,7 @@ type readPaths struct {
 
 // readPaths returns what some expressions of the policies read.
 func (s Subject) readPaths(expressions func(Policy) []string) readPaths {
-	var found readPaths
+	found := readPaths{all: len(s.webhooks()) > 0}
 	for _, p := range s.List() {
 		r := p.reads(expressions(p), "object", "oldObject")
 		found.reads = append(found.reads, r.Reads...)

@@ -139,6 +139,9 @@ func (b *bench) stored(ctx context.Context, s sample) {
 	}
 	b.about(s, kept)
 	b.lacking(ctx, s)
+	if b.compared {
+		b.between(ctx, s, kept)
+	}
 	if held := b.store(ctx, s, s.persisted(), "-ending", finalizer); held != nil {
 		b.end(ctx, s, held)
 	}

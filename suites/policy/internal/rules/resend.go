@@ -123,18 +123,24 @@ func (b *bench) withoutPolicies(ctx context.Context) error {
 // from what the API server chooses. AnyOrder ignores the order of lists of objects.
 func (c *Case) Changed(one, other framework.Result, anyOrder bool) []cel.Path {
 	settled := func(result framework.Result) map[string]any {
-		fields := vary.OfClient(result.Fields())
-		for _, path := range slices.Backward(c.chosen) {
-			if without := vary.With(fields, path, vary.Remove); without != nil {
-				fields = without
-			}
-		}
-		if anyOrder {
+		if fields := c.settled(result); anyOrder {
 			return sorted(fields)
+		} else {
+			return fields
 		}
-		return fields
 	}
 	return vary.Difference(settled(one), settled(other), nil)
+}
+
+// settled returns the object of a response without what the API server chooses.
+func (c *Case) settled(result framework.Result) map[string]any {
+	fields := vary.OfClient(result.Fields())
+	for _, path := range slices.Backward(c.chosen) {
+		if without := vary.With(fields, path, vary.Remove); without != nil {
+			fields = without
+		}
+	}
+	return fields
 }
 
 // SetByServer reports whether an object of a sample that is sent again lacks a value that the API server sets without the policies.

@@ -26,7 +26,11 @@ const firstSandbox = 3
 
 // Start starts an API server.
 func Start(ctx context.Context, provider target.Provider) (*Server, error) {
-	started, err := provider.Start(ctx, target.StartOptions{})
+	return start(ctx, provider, target.StartOptions{})
+}
+
+func start(ctx context.Context, provider target.Provider, options target.StartOptions) (*Server, error) {
+	started, err := provider.Start(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +61,17 @@ func (s *Server) Observe(ctx context.Context, subject Subject) (*Observations, e
 		}
 		s.removed = nil
 	}
+	b, err := s.bench(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	observed, err := b.observe(ctx)
+	ctx = context.WithoutCancel(ctx)
+	return observed, errors.Join(err, b.probes.Uninstall(ctx), b.sandbox.Uninstall(ctx))
+}
+
+// bench returns a bench with Sandboxes of its own.
+func (s *Server) bench(ctx context.Context, subject Subject) (*bench, error) {
 	probes, err := s.sandbox(ctx)
 	if err != nil {
 		return nil, err
@@ -65,8 +80,5 @@ func (s *Server) Observe(ctx context.Context, subject Subject) (*Observations, e
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}, Alone: map[string][]*Case{}, Lacks: map[Group]string{}}, copied: map[string]bool{}}
-	observed, err := b.observe(ctx)
-	ctx = context.WithoutCancel(ctx)
-	return observed, errors.Join(err, probes.Uninstall(ctx), sandbox.Uninstall(ctx))
+	return &bench{subject: subject, on: s, server: s.target, sandbox: sandbox, probes: probes, namespace: s.id(), observed: &Observations{Server: s.target.Info(), Unsent: map[Group]string{}, Alone: map[string][]*Case{}, Lacks: map[Group]string{}}, copied: map[string]bool{}}, nil
 }

@@ -181,6 +181,11 @@ func (s Subject) Misuse() []string {
 			misuse = append(misuse, fmt.Sprintf("bad[%d] has no message: give a part of the message of the refusal, or another refusal would do", i))
 		}
 	}
+	return append(misuse, s.Mismatched()...)
+}
+
+// Mismatched returns which updates are about two objects.
+func (s Subject) Mismatched() (misuse []string) {
 	for _, one := range s.samples() {
 		found, u := unstructured.Unstructured{Object: one.Old}, unstructured.Unstructured{Object: one.Object}
 		if one.Old != nil && (found.GroupVersionKind() != one.kind || found.GetNamespace() != u.GetNamespace() || found.GetName() != u.GetName()) {

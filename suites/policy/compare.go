@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
+	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/suites/policy/internal/rules"
+)
+
+// Comparison has what differs between two Subjects. The fields are:
+//
+//	Targets      the two API servers
+//	Compared     how many requests were compared, by their kind
+//	Dropped      how many requests an API server does not accept without the policies and webhooks: they say nothing
+//	Unsteady     the requests to which one of the two gives different responses, or no decision
+//	Differences  a Difference of each kind, first those that the first Subject refuses and the second one allows
+type Comparison = rules.Comparison
+
+// Difference is a request on which two Subjects differ. The fields are:
+//
+//	What       names the request
+//	Like       how many other requests differ in the same way
+//	Fields     what differs: verdict, code, reason, message, warnings, annotations, object
+//	Responses  what the first Subject responds, and the second one
+//	Case       the request as a case of a PolicyTest that the first Subject passes, without what does not matter; nil if a PolicyTest
+//	           cannot send it
+type Difference = rules.Difference
+
+// Decision is a response without the name of the policy or webhook, and without what an API server chooses.
+type Decision = rules.Decision
+
+// Compare fails a test for each difference between what two Subjects decide. See [Differences].
+func Compare(t *testing.T, a, b Subject, ignored ...string) {
+	t.Helper()
+	found, err := Differences(t.Context(), a, b, ignored...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range found.Differences {
+		t.Error(each)
+	}
+	for _, each := range found.Unsteady {
+		t.Logf("not compared: different responses, or no decision: %s", each)
+	}
+	t.Logf("%d differences in %d requests; %d not accepted without policies and webhooks", len(found.Differences), found.Sum(), found.Dropped)
+}
+
+// Differences sends the same requests to the policies and webhooks of two Subjects, each on an API server of its own. They are made from the
+// samples of both, and from the expressions of all policies. Ignored are Fields of a Difference that do not count. No difference does not
+// mean that the two are equal. The error is an [ErrSubject] if they cannot be compared.
+func Differences(ctx context.Context, a, b Subject, ignored ...string) (*Comparison, error) {
+	on := func(s Subject) target.Provider {
+		return providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: binaries.Options{Version: s.KubernetesVersion, Dir: s.BinaryAssetsDirectory}})
+	}
+	return DifferencesOn(ctx, [2]target.Provider{on(a), on(b)}, a, b, ignored...)
+}
+
+// DifferencesOn is [Differences] on other API servers, which end with it. It is for the command.
+func DifferencesOn(ctx context.Context, on [2]target.Provider, a, b Subject, ignored ...string) (*Comparison, error) {
+	var sides [2]rules.Side
+	var both rules.Subject
+	for i, subject := range []Subject{a, b} {
+		read, err := subject.read()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrSubject, err)
+		}
+		if wrong := read.Mismatched(); len(wrong) > 0 {
+			return nil, fmt.Errorf("%w: %s", ErrSubject, strings.Join(wrong, "\n"))
+		}
+		sides[i] = rules.Side{Provider: on[i], Endpoints: subject.Endpoints, Manifests: read.Policies}
+		both.Given, both.Good, both.Bad = append(both.Given, read.Given...), append(both.Good, read.Good...), append(both.Bad, read.Bad...)
+		if i == 0 {
+			both.Requester = read.Requester
+		}
+	}
+	return rules.Compare(ctx, sides, both, ignored)
+}
+
+// ErrSubject is the error of a Subject that cannot be used, which is not the fault of an API server.
+var ErrSubject = rules.ErrSubject
+
+// ComparedFields are the values of Fields of a Difference.
+func ComparedFields() []string { return rules.ComparedFields() }
+
+// WithSamples returns the Subject with what another one has too: Given, Good, Bad and Requests, and its Requester if this one has none.
+func (s Subject) WithSamples(of Subject) Subject {
+	and := func(m, other Manifests) Manifests {
+		return Manifests{slices.Concat(m.paths, other.paths), slices.Concat(m.objects, other.objects)}
+	}
+	s.Given, s.Good, s.Bad, s.Requests = and(s.Given, of.Given), and(s.Good, of.Good), slices.Concat(s.Bad, of.Bad), slices.Concat(s.Requests, of.Requests)
+	if s.Requester.Name == "" {
+		s.Requester = of.Requester
+	}
+	return s
+}
