@@ -3,11 +3,13 @@ package rules
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/review"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 )
@@ -25,9 +27,9 @@ func updateRules() []check.Rule {
 		},
 		{
 			ID: "WH-UPDATE-2", Name: "finalizers-can-be-removed", Level: framework.Must,
-			Title:  "An object in deletion can lose its finalizers, whether it is valid or not, and the patch does not change its spec.",
-			Why:    "Otherwise the object, and the namespace with it, can never be deleted.",
-			Fix:    "Allow every update of an object with deletionTimestamp.",
+			Title:  "An object in deletion can lose its finalizers, whether it is valid or not. The patch does not change its spec, and adds no finalizer.",
+			Why:    "Otherwise the object, and the namespace with it, can never be deleted. API servers refuse new finalizers of an object in deletion.",
+			Fix:    "Allow every update of an object with deletionTimestamp, without a patch.",
 			Source: []string{"https://github.com/opendatahub-io/opendatahub-operator/pull/2242", "https://github.com/longhorn/longhorn/issues/7553"},
 			Check:  checkFinalizers,
 		},
@@ -46,6 +48,14 @@ func updateRules() []check.Rule {
 			Fix:    "Set such fields on CREATE only.",
 			Source: []string{"https://github.com/kubernetes-sigs/cluster-api/issues/4437", "https://github.com/kyverno/kyverno/issues/14393"},
 			Check:  checkImmutable,
+		},
+		{
+			ID: "WH-UPDATE-5", Name: "updates-are-no-way-out", Level: framework.Should,
+			Title:  "What is denied in a new object is denied in the update of a good one too, if the field can change: this is a MUST. If no change of a field is allowed, its removal is not allowed either.",
+			Why:    "Users create what is allowed, and edit it to what is denied.",
+			Fix:    "On UPDATE, compare each value with the same value of the old object, and judge what is new as on CREATE. Compare absent values too.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/6219", "https://github.com/Carrefour-Group/elastic-phenix-operator/issues/18", "https://github.com/githedgehog/fabric/issues/1422"},
+			Check:  checkUpdates,
 		},
 	}
 }
@@ -86,22 +96,57 @@ func eachStoredReject(t *check.T, f func(check.Case)) {
 			f(c)
 		}
 	})
-	if rejects == 0 {
+	if rejects == 0 && !t.HasReached() {
 		t.Unsupported("no sample of Reject creates an object that this webhook denies")
 	}
 }
 
+// deleting returns the update of an object in deletion that removes one of its finalizers.
+func deleting(r reach.Request, object map[string]any, finalizers []string, index int) reach.Request {
+	object = changed(object, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "2024-05-08T07:08:09Z", "metadata", "deletionTimestamp") // it has metadata
+		u.SetFinalizers(finalizers)
+	})
+	return updateOf(r, object, func(u *unstructured.Unstructured) {
+		u.SetFinalizers(slices.Delete(slices.Clone(finalizers), index, index+1))
+	})
+}
+
+// checkOwnFinalizers removes the finalizers that the webhook adds, and another one.
+func checkOwnFinalizers(t *check.T) {
+	eachObject(t, func(c check.Case, created check.Decision) {
+		all := append((&unstructured.Unstructured{Object: created.Object}).GetFinalizers(), "contract.example.com/a")
+		for i := range 2 * len(all) {
+			r := deleting(c.Request, created.Object, all, i/2)
+			if i%2 > 0 {
+				r = deleting(c.Request, created.Object, all[i/2:i/2+1], 0) // the last one
+			}
+			if !t.Called(r) {
+				continue
+			}
+			t.Reached()
+			d, ok := t.Decide(r)
+			if !ok || !d.Response.Allowed {
+				t.Errorf("%s as an object in deletion: the removal of the finalizer %s is %s", c, all[i/2], d.Verdict())
+			}
+			left := (&unstructured.Unstructured{Object: r.Object}).GetFinalizers()
+			for _, each := range (&unstructured.Unstructured{Object: d.Object}).GetFinalizers() {
+				if !slices.Contains(left, each) {
+					t.Errorf("%s as an object in deletion: when the finalizer %s is removed, the patch adds the finalizer %s", c, all[i/2], each)
+				}
+			}
+		}
+	})
+}
+
 func checkFinalizers(t *check.T) {
+	if t.Kind != check.Validating {
+		checkOwnFinalizers(t)
+	}
 	eachStoredReject(t, func(c check.Case) {
 		finalizers := []string{"contract.example.com/a", "contract.example.com/b"}
 		for left := 1; left >= 0; left-- {
-			deleting := func(count int) map[string]any {
-				return changed(c.Request.Object, func(u *unstructured.Unstructured) {
-					_ = unstructured.SetNestedField(u.Object, "2024-05-08T07:08:09Z", "metadata", "deletionTimestamp") // it has metadata
-					u.SetFinalizers(finalizers[:count])
-				})
-			}
-			r := updateOf(c.Request, deleting(left+1), func(u *unstructured.Unstructured) { u.SetFinalizers(finalizers[:left]) })
+			r := deleting(c.Request, c.Request.Object, finalizers[:left+1], left)
 			if !t.Called(r) {
 				continue
 			}

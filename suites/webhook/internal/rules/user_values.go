@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 func userValueRules() []check.Rule {
 	return []check.Rule{{
 		ID: "WH-FIELD-7", Name: "values-of-users-stay", Level: framework.Should,
-		Title:  "A field that the webhook sets if it is absent keeps another value that a user gave it. This is about the spec, and about labels and annotations without a prefix in their key, which belong to users.",
+		Title:  "A value that a user gave a field is kept, also if the webhook sets the field when it is absent. This is about the spec, and about labels and annotations without a prefix in their key, which belong to users.",
 		Why:    "What users wrote has no effect, and no message says so. Other fields can need the lost value: a Pod with a request above its new limit is refused.",
 		Fix:    "Set the field only if it is absent, or deny other values. If the value is enforced on purpose, name the field in Subject.Enforced.",
 		Source: []string{"https://github.com/kubernetes/autoscaler/issues/8401", "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"},
@@ -32,10 +33,26 @@ func checkUserValues(t *check.T) {
 			return // WH-PROTO-5
 		}
 		eachValue(after, nil, func(path []string, value any) {
-			other := another(path, value)
-			if other != nil && valueAt(before, path) == nil && !t.Enforces(path) {
+			if !ofUsers(path) || valueAt(before, path) != nil || t.Enforces(path) {
+				return
+			}
+			if other := another(value); other != nil {
 				checkUserValue(t, c, path, other)
 			}
+			if _, isNumber := value.(int64); isNumber && value != int64(0) && canBeZero(t, c, path) {
+				checkUserValue(t, c, path, int64(0))
+			}
+		})
+		eachValue(before, nil, func(path []string, value any) {
+			is := valueAt(after, path)
+			if !ofUsers(path) || valueAt(before, path) != value || is == nil || is == value || t.Enforces(path) {
+				return
+			}
+			if was, isText := value.(string); isText && strings.Contains(fmt.Sprint(is), was) {
+				return // it is not lost: a digest or the host of a mirror was added to an image
+			}
+			t.Reached()
+			t.Errorf("%s: the webhook replaces %v at /%s with %v%s", c, value, strings.Join(path, "/"), is, culprit(d))
 		})
 	})
 	if !t.HasReached() && !t.Failed() && !t.Over() {
@@ -43,12 +60,21 @@ func checkUserValues(t *check.T) {
 	}
 }
 
+// canBeZero reports whether 0 is a valid value of a field, other than no value.
+func canBeZero(t *check.T, c check.Case, path []string) bool {
+	if check.IsBuiltIn(c.Request.Kind) {
+		return slices.Contains([]string{"replicas", "terminationGracePeriodSeconds", "revisionHistoryLimit", "backoffLimit", "parallelism", "completions", "ttlSecondsAfterFinished", "tolerationSeconds"}, path[len(path)-1])
+	}
+	schemas := t.Kinds.Schemas(c.Request.Kind, path)
+	return len(schemas) > 0 && fmt.Sprint(schemas[len(schemas)-1]["minimum"]) == "0" && schemas[len(schemas)-1]["exclusiveMinimum"] != true
+}
+
 // checkUserValue sends a case with a value that the webhook would set otherwise. A denial is a decision about it.
 func checkUserValue(t *check.T, c check.Case, path []string, value any) {
 	possible := false
 	r := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) { possible = put(u.Object, path, value) }))
 	want, err := t.Canonical(r.Object)
-	if !possible || err != nil || !t.Called(r) {
+	if !possible || err != nil || valueAt(want, path) == nil || !t.Called(r) {
 		return
 	}
 	d, ok := t.Decide(r)
@@ -78,7 +104,7 @@ func eachValue(in any, path []string, f func(path []string, value any)) {
 	}
 }
 
-// valueAt returns the value at a path of eachValue. Nil means that there is none.
+// valueAt returns the value at a path of eachValue. Nil means that there is none, or that elements of a list have the same identity.
 func valueAt(in any, path []string) any {
 	for _, key := range path {
 		switch of := in.(type) {
@@ -88,6 +114,9 @@ func valueAt(in any, path []string) any {
 			in = nil
 			if i := slices.IndexFunc(of, func(each any) bool { return identity(each) == key }); i >= 0 {
 				in = of[i]
+				if slices.ContainsFunc(of[i+1:], func(each any) bool { return identity(each) == key }) {
+					return nil
+				}
 			}
 		default:
 			return nil
@@ -111,13 +140,14 @@ func put(in any, path []string, value any) bool {
 	return ok
 }
 
-// another returns a value that a user could give a field instead. Nil means that none is known, or that the field does not belong to users.
-func another(path []string, value any) any {
-	key := path[len(path)-1]
+// ofUsers reports whether a field belongs to users.
+func ofUsers(path []string) bool {
 	isEntry := len(path) > 1 && slices.Contains([]string{"labels", "annotations"}, path[len(path)-2])
-	if path[0] != "spec" && !isEntry || slices.Contains(path, "metadata") && (!isEntry || strings.Contains(key, "/")) {
-		return nil
-	}
+	return (path[0] == "spec" || isEntry) && (!slices.Contains(path, "metadata") || isEntry && !strings.Contains(path[len(path)-1], "/"))
+}
+
+// another returns a value that a user could give a field instead. Nil means that none is known.
+func another(value any) any {
 	switch value := value.(type) {
 	case bool:
 		return !value
