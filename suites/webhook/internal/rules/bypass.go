@@ -44,10 +44,8 @@ func differences(a, b any, path ...string) (all []difference) {
 	listB, _ := b.([]any)
 	switch {
 	case (isA || a == nil) && (isB || b == nil):
-		both := maps.Clone(fieldsA)
-		if both == nil {
-			both = map[string]any{}
-		}
+		both := map[string]any{}
+		maps.Copy(both, fieldsA)
 		maps.Copy(both, fieldsB)
 		for key := range both {
 			all = append(all, differences(fieldsA[key], fieldsB[key], append(slices.Clone(path), key)...)...)
@@ -70,10 +68,10 @@ func canChange(t *check.T, kind schema.GroupVersionKind, old map[string]any, of 
 		return false
 	case regexp.MustCompile(`^/metadata/(labels|annotations|finalizers|ownerReferences)(/|$)`).MatchString(path):
 		return true
-	case of.path[0] == "metadata":
+	case of.path[0] == "metadata", of.path[0] == "status":
 		return false
 	case !check.IsBuiltIn(kind):
-		return !mentions(t.Kinds.Schemas(kind, of.path), "oldSelf")
+		return mutable(t.Kinds.Schemas(kind, of.path))
 	}
 	switch kind.Kind {
 	case "Pod":
@@ -87,18 +85,12 @@ func canChange(t *check.T, kind schema.GroupVersionKind, old map[string]any, of 
 	return known && !fixed.MatchString(path) && (kind.Kind != "Service" || !regexp.MustCompile(`^/spec/(ipFamilies|loadBalancerClass|healthCheckNodePort)`).MatchString(path))
 }
 
-// mentions reports whether one of the rules for a field, which the last schema is of, has a word. It is true for a field without a schema.
-func mentions(schemas []map[string]any, word string) bool {
-	for i, each := range schemas {
-		of := each["x-kubernetes-validations"]
-		if i == len(schemas)-1 {
-			of = each // with what is below
-		}
-		if strings.Contains(fmt.Sprint(of), word) {
-			return true
-		}
+// mutable reports whether no rule of its schemas is about changes of a field, the last one. It is false for a field without a schema.
+func mutable(schemas []map[string]any) bool {
+	changes := func(schema map[string]any) bool {
+		return strings.Contains(fmt.Sprint(schema["x-kubernetes-validations"]), "oldSelf")
 	}
-	return len(schemas) == 0
+	return len(schemas) > 0 && !slices.ContainsFunc(schemas, changes) && !strings.Contains(fmt.Sprint(schemas[len(schemas)-1]), "oldSelf")
 }
 
 func checkUpdates(t *check.T) {
@@ -115,7 +107,7 @@ func checkRemoval(t *check.T, c check.Case) {
 	}
 	path := changes[0].path
 	schemas := t.Kinds.Schemas(r.Kind, path)
-	if mentions(schemas, "oldSelf") || required(schemas, path) {
+	if !mutable(schemas) || required(schemas, path) {
 		return
 	}
 	without := t.AfterMutation(withObject(r, changed(r.Object, func(u *unstructured.Unstructured) { unstructured.RemoveNestedField(u.Object, path...) })))

@@ -2,12 +2,9 @@ package rules
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,24 +67,6 @@ func insertUnknown(value any, isRoot bool) (added int) {
 	return added
 }
 
-// unknownFields returns the paths of the fields that insertUnknown added, in their order.
-func unknownFields(value any, path string) (all []string) {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			if key == unknown {
-				all = append(all, path+"/"+key)
-			}
-			all = append(all, unknownFields(value[key], path+"/"+key)...)
-		}
-	case []any:
-		for i, child := range value {
-			all = append(all, unknownFields(child, path+"/"+cmp.Or(nameIn(child), strconv.Itoa(i)))...)
-		}
-	}
-	return all
-}
-
 // counted returns how many unknown fields an object has.
 func counted(object map[string]any) int {
 	return bytes.Count(encoded(object), []byte(`"`+unknown+`":{"a":1}`))
@@ -108,8 +87,13 @@ func checkUnknownFields(t *check.T) {
 			}
 			t.Reached()
 			if kept := counted(d.Object); kept < added {
-				after := unknownFields(d.Object, "")
-				lost := slices.DeleteFunc(unknownFields(r.Object, ""), func(path string) bool { return slices.Contains(after, path) })
+				var lost []string
+				eachValue(r.Object, nil, func(path []string, _ any) {
+					if len(path) > 1 && path[len(path)-2] == unknown && valueAt(d.Object, path) == nil {
+						lost = append(lost, "/"+strings.Join(path[:len(path)-1], "/"))
+					}
+				})
+				slices.Sort(lost)
 				t.Errorf("%s: the patch removes %d of %d fields that the webhook does not know: %s%s", check.Describe(r), added-kept, added, strings.Join(lost, ", "), culprit(d))
 			}
 		}
@@ -159,50 +143,36 @@ func addEnv(container map[string]any, name, value string) {
 	container["env"] = append(slices.Clip(env), map[string]any{"name": name, "value": value})
 }
 
-// checkForeignKeys puts a key of another client into each map that the webhook adds keys to.
+// checkForeignKeys puts a key of another client into each map that the webhook adds keys to. The foreign label and annotation of the object
+// are in another request.
 func checkForeignKeys(t *check.T, c check.Case, created check.Decision) {
 	before, err := t.Canonical(c.Request.Object)
 	after, errAfter := t.Canonical(created.Object)
 	if err != nil || errAfter != nil {
 		return // WH-PROTO-5
 	}
+	prefixed, resources := []string{"contract.example.com/foreign"}, []string{"ephemeral-storage", "cpu", "memory"}
+	keys := map[string][]string{"labels": prefixed, "annotations": prefixed, "nodeSelector": prefixed, "matchLabels": prefixed, "limits": resources, "requests": resources}
 	done := map[string]bool{}
 	eachValue(after, nil, func(path []string, _ any) {
 		at := path[:len(path)-1]
-		key, value := foreignKey(at, after)
-		if where := strings.Join(at, "/"); key == "" || done[where] || valueAt(before, path) != nil || t.Enforces(at) {
-			return
-		} else {
-			done[where] = true
-		}
-		full, possible := append(slices.Clone(at), key), false
-		r := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) { possible = put(u.Object, full, value) }))
-		if !possible || !t.Called(r) {
+		where := "/" + strings.Join(at, "/")
+		if len(at) == 0 || path[0] == "metadata" || done[where] || valueAt(before, path) != nil || t.Enforces(at) {
 			return
 		}
-		d, ok := t.Decide(r)
-		if ok && d.Response.Allowed && valueAt(d.Object, full) == nil {
-			t.Errorf("%s with %s: %s in /%s: the key of another client is lost%s", c, key, value, strings.Join(at, "/"), culprit(d))
+		done[where] = true
+		for _, key := range keys[at[len(at)-1]] {
+			full, possible := append(slices.Clone(at), key), false
+			r := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) { possible = put(u.Object, full, "1") }))
+			if valueAt(after, full) != nil || !possible || !t.Called(r) {
+				continue
+			}
+			if d, ok := t.Decide(r); ok && d.Response.Allowed && valueAt(d.Object, full) == nil {
+				t.Errorf("%s with %s: 1 in %s: the key of another client is lost%s", c, key, where, culprit(d))
+			}
+			break
 		}
 	})
-}
-
-// foreignKey returns a key of another client for a map at a path, and its value. Empty means that none is known.
-func foreignKey(at []string, object map[string]any) (key, value string) {
-	if len(at) < 2 || at[0] == "metadata" {
-		return "", "" // foreign
-	}
-	switch at[len(at)-1] {
-	case "labels", "annotations", "nodeSelector", "matchLabels":
-		return "contract.example.com/foreign", "kept"
-	case "limits", "requests":
-		for _, each := range []string{"ephemeral-storage", "cpu", "memory"} {
-			if valueAt(object, append(slices.Clone(at), each)) == nil {
-				return each, "1"
-			}
-		}
-	}
-	return "", ""
 }
 
 func checkForeignEntries(t *check.T) {

@@ -279,8 +279,8 @@ func verdictFaults() map[string]fault {
 			groups, _, _ := unstructured.NestedSlice(in.request, "userInfo", "groups")
 			_ = groups[1]
 		}},
-		"WH-ROBUST-2":                         {unlimited: true},
-		"WH-ROBUST-2 with a slow sender":      {locked: true},
+		"WH-ROBUST-2":                    {unlimited: true},
+		"WH-ROBUST-2 with a slow sender": {locked: true},
 		"WH-ROBUST-3 with an unknown kind": {everything: true, validate: func(_ *sound, in incoming, out *outgoing) {
 			if in.kind == "Future" {
 				out.deny(500, "no kind Future is registered")

@@ -5,7 +5,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -45,11 +47,8 @@ func checkUserValues(t *check.T) {
 		})
 		eachValue(before, nil, func(path []string, value any) {
 			is := valueAt(after, path)
-			if !ofUsers(path) || valueAt(before, path) != value || is == nil || is == value || t.Enforces(path) {
+			if !ofUsers(path) || valueAt(before, path) != value || is == nil || t.Enforces(path) || means(path, value, is) {
 				return
-			}
-			if was, isText := value.(string); isText && strings.Contains(fmt.Sprint(is), was) {
-				return // it is not lost: a digest or the host of a mirror was added to an image
 			}
 			t.Reached()
 			t.Errorf("%s: the webhook replaces %v at /%s with %v%s", c, value, strings.Join(path, "/"), is, culprit(d))
@@ -58,6 +57,25 @@ func checkUserValues(t *check.T) {
 	if !t.HasReached() && !t.Failed() && !t.Over() {
 		t.Unsupported("the webhook sets no field in the spec of a sample, and no label or annotation without a prefix, for which another value is known")
 	}
+}
+
+// means reports whether a value means what a user wrote: it is encoded otherwise, or is an image of the same name, in a mirror or by its digest.
+func means(path []string, was, is any) bool {
+	from, isText := was.(string)
+	to, _ := is.(string)
+	if !isText || to == "" {
+		return was == is
+	}
+	if path[len(path)-1] == "image" {
+		from, _, _ = strings.Cut(from[strings.LastIndex(from, "/")+1:], ":")
+		from, _, _ = strings.Cut(from, "@")
+		return strings.Contains(to, from)
+	}
+	a, errA := resource.ParseQuantity(from)
+	b, errB := resource.ParseQuantity(to)
+	before, errBefore := time.ParseDuration(from)
+	after, errAfter := time.ParseDuration(to)
+	return strings.EqualFold(to, from) || errA == nil && errB == nil && a.Cmp(b) == 0 || errBefore == nil && errAfter == nil && before == after
 }
 
 // canBeZero reports whether 0 is a valid value of a field, other than no value.
@@ -83,7 +101,7 @@ func checkUserValue(t *check.T, c check.Case, path []string, value any) {
 		return
 	}
 	t.Reached()
-	if is := valueAt(got, path); is != valueAt(want, path) {
+	if is := valueAt(got, path); !means(path[:1], valueAt(want, path), is) {
 		t.Errorf("%s with %v at /%s: the webhook replaces it with %v%s", c, value, strings.Join(path, "/"), is, culprit(d))
 	}
 }
