@@ -84,6 +84,31 @@ func setDefaults(value any, of map[string]any) {
 	}
 }
 
+// Schemas returns the schemas of a custom resource and of each field on a path in it, with any key for the elements of lists and maps.
+// Nil means that one of them is not known.
+func (k Kinds) Schemas(kind schema.GroupVersionKind, path []string) []map[string]any {
+	_, version := k.definition(kind)
+	at, found, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+	all := []map[string]any{at}
+	for _, key := range path {
+		properties, _ := at["properties"].(map[string]any)
+		elements, _ := at["additionalProperties"].(map[string]any)
+		items, _ := at["items"].(map[string]any)
+		next, ok := properties[key].(map[string]any)
+		for _, each := range []map[string]any{elements, items} {
+			if !ok && each != nil {
+				next, ok = each, true
+			}
+		}
+		if !ok || !found {
+			return nil
+		}
+		at = next
+		all = append(all, at)
+	}
+	return all
+}
+
 // Immutable returns the paths of the fields of a custom resource that a rule of its schema makes immutable: those with
 // the rule self == oldSelf, or with self.field == oldSelf.field in the rules of a parent. Rules in other forms, and in lists, are not
 // understood.

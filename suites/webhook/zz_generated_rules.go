@@ -17,20 +17,21 @@
 //   - WH-FIELD-3 server-metadata-is-untouched (MUST): The patch leaves alone managedFields, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, name and namespace, and existing ownerReferences and finalizers.
 //   - WH-FIELD-5 owned-templates-are-kept (MUST): The pod template of an object that belongs to a controller stays as its owner wrote it.
 //   - WH-FIELD-6 mirror-pods-are-not-mutated (SHOULD): The spec of a mirror pod is not changed.
-//   - WH-FIELD-7 values-of-users-stay (SHOULD): A field that the webhook sets if it is absent keeps another value that a user gave it. This is about the spec, and about labels and annotations without a prefix in their key, which belong to users.
-//   - WH-SHAPE-1 delete-gets-a-verdict (MUST): A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name. What users may delete, the garbage collector and the namespace controller may delete too.
+//   - WH-FIELD-7 values-of-users-stay (SHOULD): A value that a user gave a field is kept, also if the webhook sets the field when it is absent. This is about the spec, and about labels and annotations without a prefix in their key, which belong to users.
+//   - WH-SHAPE-1 delete-gets-a-verdict (MUST): A DELETE, which has no object but an old object, gets a verdict and no patch, and the same verdict without a name. What users may delete, the garbage collector and the namespace controller may delete too.
 //   - WH-SHAPE-2 missing-names-do-not-matter (MUST): An object with generateName and without a name gets the same answer as with a name.
 //   - WH-SHAPE-3 subresources-get-a-verdict (MUST): Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.
 //   - WH-SHAPE-4 subresources-are-no-way-out (SHOULD): What is denied in a container is denied in an ephemeral container too, and what is denied in spec.replicas is denied for the subresource scale, if the rules name these subresources.
 //   - WH-SHAPE-5 every-container-is-checked (SHOULD): What is denied in one container is denied in each of them: in the first, in another one, and in an init container.
 //   - WH-UPDATE-1 no-op-updates-are-allowed (MUST): An update that changes nothing is allowed, and does not change an object that the webhook has already changed.
-//   - WH-UPDATE-2 finalizers-can-be-removed (MUST): An object in deletion can lose its finalizers, whether it is valid or not, and the patch does not change its spec.
+//   - WH-UPDATE-2 finalizers-can-be-removed (MUST): An object in deletion can lose its finalizers, whether it is valid or not. The patch does not change its spec, and adds no finalizer.
 //   - WH-UPDATE-3 old-objects-can-change (SHOULD): An object that was stored before the webhook existed can still be changed elsewhere, also in its status, and can be repaired. The repair is a MUST.
 //   - WH-UPDATE-4 immutable-fields-are-kept (MUST): On an update, the patch does not change a field that cannot change: of Kubernetes' own kinds, or by a rule self == oldSelf of a CustomResourceDefinition.
+//   - WH-UPDATE-5 updates-are-no-way-out (SHOULD): What is denied in a new object is denied in the update of a good one too, if the field can change: this is a MUST. If no change of a field is allowed, its removal is not allowed either.
 //   - WH-VERDICT-1 samples-get-their-verdict (MUST): Each sample of Allow is allowed. Each sample of Reject is denied, by one of the webhooks, with its Message, and allowed with its Fix.
 //   - WH-VERDICT-2 denials-explain-themselves (SHOULD): A denial has a message, and a code from 400 to 499 or none.
 //   - WH-VERDICT-3 failures-are-not-denials (MUST): For a well-formed review, no denial has a code of 500 or more, a recovered panic, a stack or the error of a decoder.
-//   - WH-ROBUST-1 malformed-reviews-are-refused (MUST): A malformed review is refused, a review without optional parts gets its normal verdict, and the webhook serves on. An object that is a string, or a version that does not exist, does not break it.
+//   - WH-ROBUST-1 malformed-reviews-are-refused (MUST): A malformed review is refused, a review without optional parts gets its normal verdict, one of a user with one group or none gets a verdict, and the webhook serves on. An object that is a string, or a version that does not exist, does not break it.
 //   - WH-ROBUST-2 bodies-are-limited (MUST): A body of 64 MiB is refused before half of it was read. A client that sends its body slowly does not delay other calls.
 //   - WH-ROBUST-3 newer-servers-do-not-break-it (MUST): Unknown fields of the review, and an unknown field of the object, do not change the verdict. An unknown operation gets an answer, and an object of an unknown kind gets a verdict if the rules match every kind.
 //   - WH-ROBUST-4 large-reviews-are-decided (SHOULD): A review with objects of 3 MiB, the largest that an API server accepts, is decided.
@@ -45,6 +46,8 @@
 //   - WH-SEC-2 namespace-of-the-request-decides (SHOULD): The namespace of the request decides, not the namespace in the object.
 //   - WH-SEC-3 only-json-reviews-are-answered (SHOULD): A request without a body, one that is not application/json, and one to an unknown path is not allowed.
 //   - WH-SEC-4 content-stays-private (SHOULD): Values of Secrets, environment variables and annotations of other clients are not in messages, warnings and audit annotations, and addresses in the object are not connected to.
+//   - WH-SEC-6 service-accounts-are-not-exempt (SHOULD): What is denied for a user is denied for an ordinary service account too.
+//   - WH-SEC-7 registries-are-compared-as-a-whole (SHOULD): If the webhook denies images of unknown registries, it denies those of registries whose names are only similar to an allowed one.
 //   - WH-PERF-4 a-stop-loses-no-call (SHOULD, only on request): After SIGTERM, each call over a connection that the API server has kept open gets its answer.
 //   - WH-SEC-5 renewed-certificates-are-used (SHOULD, only on request): A renewed certificate is used for new connections within two minutes, without a restart and without a lost call.
 //   - WH-VERSION-1 converted-objects-get-the-same-answer (MUST): An object gets the same answer in each version: if the API server has converted it, kind decides and not requestKind, and if the rules match several versions, the verdict is the same.

@@ -122,23 +122,65 @@ func TestCustomResources(t *testing.T) {
 				Name: "widgets", Configurations: []check.Manifest{manifest(t, widgets), manifest(t, configuration)},
 				Allow: []check.Sample{{Manifest: manifest(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: b, annotations: null}, spec: {zone: a}}")}},
 			}
-			s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				var review fields
-				_ = json.NewDecoder(r.Body).Decode(&review)
-				request, _ := review["request"].(fields)
-				in := incoming{}
-				in.object, _ = request["object"].(fields)
-				in.operation, _ = request["operation"].(string)
-				spec, _ := in.object["spec"].(fields)
-				denied, patch := test.answer(in, spec)
-				out := &outgoing{apiVersion: "admission.k8s.io/v1", response: fields{"uid": request["uid"], "allowed": true}, patch: patch}
-				if denied != "" {
-					out.deny(403, denied)
-				}
-				out.write(w)
-			})
+			s.Handler = answers(test.answer)
 			if o := checkOne(t, s, test.id, rule.DefaultBudget); o.Verdict != test.want {
 				t.Errorf("%s: got %s (%s), want %s", test.id, o.Verdict, o.Reason, test.want)
+			}
+		})
+	}
+}
+
+// answers serves the webhook of widgets.
+func answers(answer func(in incoming, spec map[string]any) (denied string, patch []map[string]any)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		in := incoming{}
+		in.request, _ = review["request"].(map[string]any)
+		in.object, _ = in.request["object"].(map[string]any)
+		in.old, _ = in.request["oldObject"].(map[string]any)
+		in.operation, _ = in.request["operation"].(string)
+		spec, _ := in.object["spec"].(map[string]any)
+		denied, patch := answer(in, spec)
+		out := &outgoing{apiVersion: "admission.k8s.io/v1", response: map[string]any{"uid": in.request["uid"], "allowed": true}, patch: patch}
+		if denied != "" {
+			out.deny(403, denied)
+		}
+		out.write(w)
+	})
+}
+
+// TestUpdates: WH-UPDATE-5 sends what the CustomResourceDefinition lets change, and removes a field that no webhook lets change.
+func TestUpdates(t *testing.T) {
+	sample := func(spec, fix string) check.Sample {
+		return check.Sample{Manifest: manifest(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: b}, spec: {"+spec+"}}"), Fix: fix}
+	}
+	change := sample("tier: gold, zone: a", "")
+	change.Operation, change.Old = "UPDATE", sample("tier: basic, zone: a", "").Manifest
+	for name, test := range map[string]struct {
+		reject check.Sample
+		denies func(in incoming, old, is any) bool // the values of spec.tier
+		want   framework.Verdict
+	}{
+		"always":              {sample("tier: bad", `[{op: replace, path: /spec/tier, value: good}]`), func(_ incoming, _, is any) bool { return is == "bad" }, framework.Pass},
+		"only new ones":       {sample("tier: bad", `[{op: replace, path: /spec/tier, value: good}]`), func(in incoming, _, is any) bool { return is == "bad" && in.old == nil }, framework.Fail},
+		"an immutable field":  {sample("tier: bad, zone: a", `[{op: replace, path: /spec/zone, value: b}, {op: remove, path: /spec/tier}]`), func(in incoming, _, is any) bool { return is == "bad" && in.old == nil }, framework.Unsupported},
+		"immutable":           {change, func(in incoming, old, is any) bool { return in.old != nil && is != old }, framework.Pass},
+		"immutable until set": {change, func(in incoming, old, is any) bool { return in.old != nil && is != nil && is != old }, framework.Fail},
+		"one direction":       {change, func(_ incoming, old, is any) bool { return old == "basic" && is == "gold" }, framework.Unsupported},
+	} {
+		t.Run(name, func(t *testing.T) {
+			definition := strings.Replace(widgets, "color:", "tier: {type: string}\n              color:", 1)
+			s := check.Subject{Name: "widgets", Configurations: []check.Manifest{manifest(t, definition), manifest(t, widgetWebhook)}, Reject: []check.Sample{test.reject}}
+			s.Handler = answers(func(in incoming, spec map[string]any) (string, []map[string]any) {
+				old, _, _ := unstructured.NestedFieldNoCopy(in.old, "spec", "tier")
+				if test.denies(in, old, spec["tier"]) {
+					return "the tier is bad", nil
+				}
+				return "", nil
+			})
+			if o := checkOne(t, s, "WH-UPDATE-5", rule.DefaultBudget); o.Verdict != test.want {
+				t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
 			}
 		})
 	}

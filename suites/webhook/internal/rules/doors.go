@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -36,7 +37,9 @@ func doorRules() []check.Rule {
 // door is a request with a defect, and the same one without it.
 type door struct {
 	sound, defect reach.Request
-	position      string // of the container with the defect; empty for a subresource
+	// position is of the container with the defect; empty for another request. Instead says what the defect is.
+	position, instead string
+	must              bool // it breaks a MUST
 }
 
 // checkDoors moves the defect that the Fix of a sample removes to other positions: doors returns them for a case with its fixed object.
@@ -57,8 +60,11 @@ func checkDoors(t *check.T, about string, doors func(t *check.T, c check.Case, f
 				continue // the denial would not be about the defect
 			}
 			t.Reached()
-			if d, ok := t.Decide(each.defect); ok && d.Response.Allowed {
-				t.Errorf("%s is denied, but %s with the same defect%s is allowed", c, check.Describe(each.defect), each.position)
+			if d, ok := t.Decide(each.defect); ok && d.Response.Allowed && !deniedElsewhere(t, each.defect) {
+				if each.must {
+					t.Raise()
+				}
+				t.Errorf("%s is denied, but %s%s is allowed", c, check.Describe(each.defect), cmp.Or(each.instead, " with the same defect"+each.position))
 			}
 		}
 	})
@@ -108,7 +114,7 @@ func containerDoors(t *check.T, c check.Case, fixed map[string]any) (all []door)
 			})
 			return t.AfterMutation(withObject(c.Sample, object))
 		}
-		all = append(all, door{with(of.good), with(of.bad), position})
+		all = append(all, door{sound: with(of.good), defect: with(of.bad), position: position})
 	}
 	return all
 }

@@ -87,7 +87,14 @@ func checkUnknownFields(t *check.T) {
 			}
 			t.Reached()
 			if kept := counted(d.Object); kept < added {
-				t.Errorf("%s: the patch removes %d of %d fields that the webhook does not know%s", check.Describe(r), added-kept, added, culprit(d))
+				var lost []string
+				eachValue(r.Object, nil, func(path []string, _ any) {
+					if len(path) > 1 && path[len(path)-2] == unknown && valueAt(d.Object, path) == nil {
+						lost = append(lost, "/"+strings.Join(path[:len(path)-1], "/"))
+					}
+				})
+				slices.Sort(lost)
+				t.Errorf("%s: the patch removes %d of %d fields that the webhook does not know: %s%s", check.Describe(r), added-kept, added, strings.Join(lost, ", "), culprit(d))
 			}
 		}
 	})
@@ -136,15 +143,48 @@ func addEnv(container map[string]any, name, value string) {
 	container["env"] = append(slices.Clip(env), map[string]any{"name": name, "value": value})
 }
 
+// checkForeignKeys puts a key of another client into each map that the webhook adds keys to. The foreign label and annotation of the object
+// are in another request.
+func checkForeignKeys(t *check.T, c check.Case, created check.Decision) {
+	before, err := t.Canonical(c.Request.Object)
+	after, errAfter := t.Canonical(created.Object)
+	if err != nil || errAfter != nil {
+		return // WH-PROTO-5
+	}
+	prefixed, resources := []string{"contract.example.com/foreign"}, []string{"ephemeral-storage", "cpu", "memory"}
+	keys := map[string][]string{"labels": prefixed, "annotations": prefixed, "nodeSelector": prefixed, "matchLabels": prefixed, "limits": resources, "requests": resources}
+	done := map[string]bool{}
+	eachValue(after, nil, func(path []string, _ any) {
+		at := path[:len(path)-1]
+		where := "/" + strings.Join(at, "/")
+		if len(at) == 0 || path[0] == "metadata" || done[where] || valueAt(before, path) != nil || t.Enforces(at) {
+			return
+		}
+		done[where] = true
+		for _, key := range keys[at[len(at)-1]] {
+			full, possible := append(slices.Clone(at), key), false
+			r := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) { possible = put(u.Object, full, "1") }))
+			if valueAt(after, full) != nil || !possible || !t.Called(r) {
+				continue
+			}
+			if d, ok := t.Decide(r); ok && d.Response.Allowed && valueAt(d.Object, full) == nil {
+				t.Errorf("%s with %s: 1 in %s: the key of another client is lost%s", c, key, where, culprit(d))
+			}
+			break
+		}
+	})
+}
+
 func checkForeignEntries(t *check.T) {
 	mutating(t)
-	eachObject(t, func(c check.Case, _ check.Decision) {
+	eachObject(t, func(c check.Case, created check.Decision) {
 		r := withObject(c.Request, changed(c.Request.Object, foreign))
 		d, ok := t.Decide(r)
 		if !ok || !d.Response.Allowed || !t.Called(r) {
 			return
 		}
 		t.Reached()
+		checkForeignKeys(t, c, created)
 		for _, lost := range lostEntries(r.Object, d.Object, "") {
 			t.Errorf("%s: an entry of another client is lost or moved: %s%s", c, lost, culprit(d))
 		}

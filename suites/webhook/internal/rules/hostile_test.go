@@ -167,6 +167,9 @@ func TestUserValues(t *testing.T) {
 		"label of the webhook":    {set("/metadata/labels/sound.example.com~1tier", "gold"), "", framework.Pass},
 		"label of users":          {set("/metadata/labels/tier", "gold"), "", framework.Fail},
 		"a name":                  {set("/spec/priorityClassName", "low"), "", framework.Fail},
+		"a mirror":                {set("/spec/containers/0/image", "mirror.example.com/good"), "", framework.Pass},
+		"another image":           {set("/spec/containers/0/image", "mirror.example.com/other"), "", framework.Fail},
+		"another, enforced":       {set("/spec/containers/0/image", "mirror.example.com/other"), "/spec/containers/*/image", framework.Pass},
 		"an unknown word":         {set("/spec/dnsPolicy", "ClusterFirstWithHostNet"), "", framework.Pass},
 		"denied": {func(_ *sound, in incoming, out *outgoing) {
 			spec, _ := in.object["spec"].(map[string]any)

@@ -118,7 +118,33 @@ func fieldFaults() map[string]fault {
 			}
 		}},
 		"WH-FIELD-6": {mirrors: true},
+		"WH-FIELD-2 with limits": {mutate: eachContainer(func(container map[string]any, path string, out *outgoing) {
+			if _, has, _ := unstructured.NestedString(container, "resources", "limits", "memory"); !has {
+				out.operation("add", path+"/resources/limits", map[string]any{"memory": "1Gi"})
+			}
+		})},
 		"WH-FIELD-7": {mutate: alwaysPulls},
+		"WH-FIELD-7 with a value of a sample": {mutate: eachContainer(func(_ map[string]any, path string, out *outgoing) {
+			out.operation("replace", path+"/env/0/value", "slow")
+		})},
+		"WH-FIELD-7 with 0": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			if seconds, _, _ := unstructured.NestedInt64(in.object, "spec", "terminationGracePeriodSeconds"); isPod(in) && seconds == 0 {
+				out.operation("add", "/spec/terminationGracePeriodSeconds", 60)
+			}
+		}},
+	}
+}
+
+// eachContainer changes each container of new pods that has the environment of a sample.
+func eachContainer(change func(container map[string]any, path string, out *outgoing)) func(*sound, incoming, *outgoing) {
+	return func(_ *sound, in incoming, out *outgoing) {
+		containers, _, _ := unstructured.NestedSlice(in.object, "spec", "containers")
+		for i, each := range containers {
+			u := unstructured.Unstructured{Object: in.object}
+			if container := each.(map[string]any); in.kind == "Pod" && in.subresource == "" && in.operation == "CREATE" && u.GetAnnotations()["kubernetes.io/config.mirror"] == "" && container["env"] != nil {
+				change(container, fmt.Sprintf("/spec/containers/%d", i), out)
+			}
+		}
 	}
 }
 
@@ -142,14 +168,10 @@ func wantsContainers(subresource string) func(*sound, incoming, *outgoing) {
 }
 
 // alwaysPulls replaces the imagePullPolicy of new pods.
-func alwaysPulls(_ *sound, in incoming, out *outgoing) {
-	u := unstructured.Unstructured{Object: in.object}
-	containers, _, _ := unstructured.NestedSlice(in.object, "spec", "containers")
-	for i := range containers {
-		if in.kind == "Pod" && in.subresource == "" && in.operation == "CREATE" && u.GetAnnotations()["kubernetes.io/config.mirror"] == "" {
-			out.operation("add", fmt.Sprintf("/spec/containers/%d/imagePullPolicy", i), "IfNotPresent")
-		}
-	}
+func alwaysPulls(s *sound, in incoming, out *outgoing) {
+	eachContainer(func(_ map[string]any, path string, out *outgoing) {
+		out.operation("add", path+"/imagePullPolicy", "IfNotPresent")
+	})(s, in, out)
 }
 
 // shapeFaults returns the faults for the rules about requests of other shapes, and about updates.
@@ -158,6 +180,11 @@ func shapeFaults() map[string]fault {
 		"WH-SHAPE-1": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if in.operation == "DELETE" {
 				out.deny(400, "there is no content to decode")
+			}
+		}},
+		"WH-SHAPE-1 without a name": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.operation == "DELETE" && in.request["name"] == nil {
+				out.deny(403, "want a name")
 			}
 		}},
 		"WH-SHAPE-1 by the garbage collector":    {validate: deniesDeletionBy("generic-garbage-collector")},
@@ -189,8 +216,7 @@ func shapeFaults() map[string]fault {
 		"WH-SHAPE-5 with an init container": {ignored: "initContainers"},
 		"WH-SHAPE-4 with scale": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if in.subresource == "scale" {
-				delete(out.response, "status")
-				out.response["allowed"] = true
+				out.allow()
 			}
 		}},
 		"WH-UPDATE-1": {mutate: func(s *sound, in incoming, out *outgoing) {
@@ -200,10 +226,25 @@ func shapeFaults() map[string]fault {
 			}
 		}},
 		"WH-UPDATE-2": {late: true},
+		"WH-UPDATE-2 with its own finalizer": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			u := unstructured.Unstructured{Object: in.object}
+			switch finalizers := u.GetFinalizers(); {
+			case in.object == nil || in.subresource != "" || slices.Contains(finalizers, "sound.example.com/release"):
+			case len(finalizers) == 0:
+				out.operation("add", "/metadata/finalizers", []string{"sound.example.com/release"})
+			default:
+				out.operation("add", "/metadata/finalizers/-", "sound.example.com/release")
+			}
+		}},
 		"WH-UPDATE-3": {old: true},
 		"WH-UPDATE-3 with a status": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if in.subresource == "status" && badImage(in.object, "bad") {
 				out.deny(403, "an image is bad: use another one")
+			}
+		}},
+		"WH-UPDATE-5": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.operation == "UPDATE" && in.subresource == "" {
+				out.allow()
 			}
 		}},
 		"WH-UPDATE-4": {mutate: func(_ *sound, in incoming, out *outgoing) {
@@ -234,8 +275,12 @@ func verdictFaults() map[string]fault {
 		}},
 		"WH-ROBUST-1":                         {trusting: true},
 		"WH-ROBUST-1 with a string as object": {blind: true},
-		"WH-ROBUST-2":                         {unlimited: true},
-		"WH-ROBUST-2 with a slow sender":      {locked: true},
+		"WH-ROBUST-1 with one group": {validate: func(_ *sound, in incoming, _ *outgoing) {
+			groups, _, _ := unstructured.NestedSlice(in.request, "userInfo", "groups")
+			_ = groups[1]
+		}},
+		"WH-ROBUST-2":                    {unlimited: true},
+		"WH-ROBUST-2 with a slow sender": {locked: true},
 		"WH-ROBUST-3 with an unknown kind": {everything: true, validate: func(_ *sound, in incoming, out *outgoing) {
 			if in.kind == "Future" {
 				out.deny(500, "no kind Future is registered")
@@ -327,6 +372,16 @@ func callerFaults() map[string]fault {
 						_ = connection.Close()
 					}
 				}()
+			}
+		}},
+		"WH-SEC-6": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if user, _, _ := unstructured.NestedString(in.request, "userInfo", "username"); strings.HasPrefix(user, "system:") {
+				out.allow()
+			}
+		}},
+		"WH-SEC-7": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if badImage(in.object, "fixed.example.com.") {
+				out.allow()
 			}
 		}},
 		"WH-SERVER-1": {validate: func(_ *sound, in incoming, out *outgoing) {

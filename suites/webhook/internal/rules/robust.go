@@ -24,7 +24,7 @@ func robustRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "WH-ROBUST-1", Name: "malformed-reviews-are-refused", Level: framework.Must,
-			Title:  "A malformed review is refused, a review without optional parts gets its normal verdict, and the webhook serves on. An object that is a string, or a version that does not exist, does not break it.",
+			Title:  "A malformed review is refused, a review without optional parts gets its normal verdict, one of a user with one group or none gets a verdict, and the webhook serves on. An object that is a string, or a version that does not exist, does not break it.",
 			Why:    "Whatever reaches the port can end the process otherwise, and then no request that needs the webhook succeeds.",
 			Fix:    "Check that request is not nil, and do not depend on optional fields.",
 			Source: []string{"https://github.com/kyverno/kyverno/pull/15251", "https://github.com/kubeedge/kubeedge/pull/7254"},
@@ -104,6 +104,23 @@ func checkMalformed(t *check.T) {
 			t.Differs("%s without request.%s: got %s, want %s", good, field, a.Verdict(), want.Verdict())
 		}
 	}
+	checkGroups(t)
+}
+
+// checkGroups sends the samples as a user with one group, and with none. The verdict can depend on groups.
+func checkGroups(t *check.T) {
+	t.EachDecided(func(c check.Case, want check.Decision) {
+		for _, groups := range [][]string{{"system:authenticated"}, nil} {
+			r := c.Request
+			r.User = framework.User{Name: "contract", Groups: groups}
+			if ownFailure(want) != "" || !t.Called(r) { // WH-VERDICT-3
+				continue
+			}
+			if d := (check.Decision{Answer: t.Send(t.Context(), t.Webhook, r)}); d.NoDecision() != "" || ownFailure(d) != "" {
+				t.Errorf("%s by a user with the groups %q: got %s; want a decision", c, groups, d.Verdict())
+			}
+		}
+	})
 }
 
 // checkWrongParts sends reviews with a version that does not exist, and with an object that is a string. The second must not

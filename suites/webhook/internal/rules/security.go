@@ -52,6 +52,22 @@ func securityRules() []check.Rule {
 			Source: []string{"https://github.com/golang/vulndb/issues/3567", "https://github.com/kubernetes/kubernetes/issues/88282"},
 			Check:  checkPrivacy,
 		},
+		{
+			ID: "WH-SEC-6", Name: "service-accounts-are-not-exempt", Level: framework.Should,
+			Title:  "What is denied for a user is denied for an ordinary service account too.",
+			Why:    "Whoever may create pods can use the service accounts of their namespaces. An exemption of all names with system: is one for every service account.",
+			Fix:    "Exempt single service accounts by their whole names.",
+			Source: []string{"https://github.com/kyverno/kyverno/pull/7225", goodPractices},
+			Check:  checkServiceAccounts,
+		},
+		{
+			ID: "WH-SEC-7", Name: "registries-are-compared-as-a-whole", Level: framework.Should,
+			Title:  "If the webhook denies images of unknown registries, it denies those of registries whose names are only similar to an allowed one.",
+			Why:    "Anybody can have a registry whose name begins with the name of another one, and an image with this name in its path.",
+			Fix:    "Compare what is before the first / with the names of the registries.",
+			Source: []string{"https://github.com/open-policy-agent/gatekeeper-library/issues/80", "https://github.com/open-policy-agent/gatekeeper-library/pull/529"},
+			Check:  func(t *check.T) { checkDoors(t, "the registry of an image, which the webhook must know", nearImages) },
+		},
 	}
 }
 

@@ -19,7 +19,7 @@ func shapeRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "WH-SHAPE-1", Name: "delete-gets-a-verdict", Level: framework.Must,
-			Title:  "A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name. What users may delete, the garbage collector and the namespace controller may delete too.",
+			Title:  "A DELETE, which has no object but an old object, gets a verdict and no patch, and the same verdict without a name. What users may delete, the garbage collector and the namespace controller may delete too.",
 			Why:    "A webhook that decodes the object of each request fails for DELETE, and nothing can be deleted any more. If controllers may not delete, namespaces and owners stay in deletion.",
 			Fix:    "Decode request.oldObject for DELETE, and do not ask who deletes, or allow the service accounts of kube-system.",
 			Source: []string{"https://github.com/kubernetes-sigs/controller-runtime/issues/1278", "https://github.com/open-policy-agent/gatekeeper/issues/144"},
@@ -72,8 +72,9 @@ func checkDelete(t *check.T) {
 		}
 		collection := r
 		collection.Name = ""
-		allowed := map[string]bool{} // by the name: users may delete it
-		for _, request := range []reach.Request{r, collection, by(r, "generic-garbage-collector"), by(r, "namespace-controller"), by(collection, "namespace-controller")} {
+		const system = "kube-system"
+		allowed := false // users may delete it by its name
+		for i, request := range []reach.Request{r, collection, by(r, system, "generic-garbage-collector"), by(r, system, "namespace-controller"), by(collection, system, "namespace-controller")} {
 			if !t.Called(request) {
 				continue
 			}
@@ -83,11 +84,11 @@ func checkDelete(t *check.T) {
 			if request.Name == "" {
 				what += " of the collection"
 			}
-			byUser := request.User.Name == r.User.Name
-			if !byUser {
+			if request.User.Name != r.User.Name {
 				what += " by " + request.User.Name
-			} else if a.NoDecision() == "" {
-				allowed[request.Name] = a.Response.Allowed
+			}
+			if i == 0 {
+				allowed = a.NoDecision() == "" && a.Response.Allowed
 			}
 			switch d := (check.Decision{Answer: a}); {
 			case a.NoDecision() != "":
@@ -96,8 +97,8 @@ func checkDelete(t *check.T) {
 				t.Errorf("%s: the webhook failed: %s", what, a.Verdict())
 			case len(a.Response.Patch) > 0:
 				t.Errorf("%s: the answer has a patch; there is no object to change", what)
-			case !byUser && allowed[request.Name] && !a.Response.Allowed:
-				t.Errorf("%s: %s, but %s may delete it", what, a.Verdict(), r.User.Name)
+			case allowed && !a.Response.Allowed:
+				t.Errorf("%s: %s, but %s may delete it by its name", what, a.Verdict(), r.User.Name)
 			}
 		}
 	})
@@ -106,9 +107,9 @@ func checkDelete(t *check.T) {
 	}
 }
 
-// by returns a request by a controller of kube-controller-manager.
-func by(r reach.Request, controller string) reach.Request {
-	r.User = framework.User{Name: "system:serviceaccount:kube-system:" + controller, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}}
+// by returns a request by a service account.
+func by(r reach.Request, namespace, account string) reach.Request {
+	r.User = framework.User{Name: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
 	return r
 }
 

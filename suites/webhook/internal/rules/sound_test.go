@@ -42,6 +42,11 @@ func (o *outgoing) deny(code int, message string) {
 	o.response["allowed"], o.response["status"] = false, map[string]any{"code": code, "message": message, "reason": "Forbidden"}
 }
 
+func (o *outgoing) allow() {
+	delete(o.response, "status")
+	o.response["allowed"] = true
+}
+
 func (o *outgoing) denied() bool { return o.response["allowed"] == false }
 
 func (o *outgoing) operation(op, path string, value any) {
@@ -53,7 +58,7 @@ func (o *outgoing) operation(op, path string, value any) {
 }
 
 // sound is a correct pair of webhooks. The mutating one sets a label, and the imagePullPolicy of new containers. The
-// validating one denies images named bad.
+// validating one denies images named bad, and those of other registries than fixed.example.com.
 type sound struct {
 	// fault changes one of them. The others are what the fault needs.
 	fault fault
@@ -269,7 +274,9 @@ func badImage(object map[string]any, names ...string) bool {
 	for _, each := range containers {
 		container, _ := each.(map[string]any)
 		for _, name := range names {
-			if image, _ := container["image"].(string); strings.Contains(image, name) {
+			image, _ := container["image"].(string)
+			host, _, elsewhere := strings.Cut(image, "/")
+			if strings.Contains(image, name) || elsewhere && name == "bad" && host != "fixed.example.com" {
 				return true
 			}
 		}
@@ -363,8 +370,8 @@ func soundSubject(f fault) check.Subject {
 		Name: "sound", Handler: s, Configurations: configurations(f.everything), Stall: s.stall,
 		Allow: []check.Sample{{Manifest: check.Manifest{Object: pod("good", "good")}}, {Manifest: check.Manifest{Object: deployment(1)}}},
 		Reject: []check.Sample{{
-			Manifest: check.Manifest{Object: pod("wrong", "bad")}, Message: "an image is bad",
-			Fix: `[{"op": "replace", "path": "/spec/containers/0/image", "value": "fixed"}]`,
+			Manifest: check.Manifest{Object: pod("wrong", "bad.example.com/app")}, Message: "an image is bad",
+			Fix: `[{"op": "replace", "path": "/spec/containers/0/image", "value": "fixed.example.com/app"}]`,
 		}, {
 			Manifest: check.Manifest{Object: deployment(200)}, Message: "more than 100", Fix: `[{"op": "replace", "path": "/spec/replicas", "value": 2}]`,
 		}},

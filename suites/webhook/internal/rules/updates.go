@@ -1,8 +1,10 @@
 package rules
 
 import (
+	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,9 +27,9 @@ func updateRules() []check.Rule {
 		},
 		{
 			ID: "WH-UPDATE-2", Name: "finalizers-can-be-removed", Level: framework.Must,
-			Title:  "An object in deletion can lose its finalizers, whether it is valid or not, and the patch does not change its spec.",
-			Why:    "Otherwise the object, and the namespace with it, can never be deleted.",
-			Fix:    "Allow every update of an object with deletionTimestamp.",
+			Title:  "An object in deletion can lose its finalizers, whether it is valid or not. The patch does not change its spec, and adds no finalizer.",
+			Why:    "Otherwise the object, and the namespace with it, can never be deleted. API servers refuse new finalizers of an object in deletion.",
+			Fix:    "Allow every update of an object with deletionTimestamp, without a patch.",
 			Source: []string{"https://github.com/opendatahub-io/opendatahub-operator/pull/2242", "https://github.com/longhorn/longhorn/issues/7553"},
 			Check:  checkFinalizers,
 		},
@@ -46,6 +48,14 @@ func updateRules() []check.Rule {
 			Fix:    "Set such fields on CREATE only.",
 			Source: []string{"https://github.com/kubernetes-sigs/cluster-api/issues/4437", "https://github.com/kyverno/kyverno/issues/14393"},
 			Check:  checkImmutable,
+		},
+		{
+			ID: "WH-UPDATE-5", Name: "updates-are-no-way-out", Level: framework.Should,
+			Title:  "What is denied in a new object is denied in the update of a good one too, if the field can change: this is a MUST. If no change of a field is allowed, its removal is not allowed either.",
+			Why:    "Users create what is allowed, and edit it to what is denied.",
+			Fix:    "On UPDATE, compare each value with the same value of the old object, and judge what is new as on CREATE. Compare absent values too.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/6219", "https://github.com/Carrefour-Group/elastic-phenix-operator/issues/18", "https://github.com/githedgehog/fabric/issues/1422"},
+			Check:  checkUpdates,
 		},
 	}
 }
@@ -86,36 +96,56 @@ func eachStoredReject(t *check.T, f func(check.Case)) {
 			f(c)
 		}
 	})
-	if rejects == 0 {
+	if rejects == 0 && !t.HasReached() {
 		t.Unsupported("no sample of Reject creates an object that this webhook denies")
 	}
 }
 
 func checkFinalizers(t *check.T) {
+	if t.Kind != check.Validating {
+		eachObject(t, func(c check.Case, created check.Decision) {
+			all := append((&unstructured.Unstructured{Object: created.Object}).GetFinalizers(), "contract.example.com/a")
+			for i := range all {
+				removeFinalizer(t, c, created.Object, all, i)
+				removeFinalizer(t, c, created.Object, all[i:i+1], 0)
+			}
+		})
+	}
 	eachStoredReject(t, func(c check.Case) {
 		finalizers := []string{"contract.example.com/a", "contract.example.com/b"}
-		for left := 1; left >= 0; left-- {
-			deleting := func(count int) map[string]any {
-				return changed(c.Request.Object, func(u *unstructured.Unstructured) {
-					_ = unstructured.SetNestedField(u.Object, "2024-05-08T07:08:09Z", "metadata", "deletionTimestamp") // it has metadata
-					u.SetFinalizers(finalizers[:count])
-				})
-			}
-			r := updateOf(c.Request, deleting(left+1), func(u *unstructured.Unstructured) { u.SetFinalizers(finalizers[:left]) })
-			if !t.Called(r) {
-				continue
-			}
-			t.Reached()
-			d, ok := t.Decide(r)
-			if !ok || !d.Response.Allowed {
-				t.Errorf("%s as a stored object in deletion: the removal of a finalizer, with %d left, is %s", c, left, d.Verdict())
-			}
-			eachBelow(d.Answer, "/spec", func(each check.Operation) {
-				t.Errorf("%s as a stored object in deletion: the patch changes the spec: %s %s", c, each.Op, each.Path)
-			})
-		}
+		removeFinalizer(t, c, c.Request.Object, finalizers, 1)
+		removeFinalizer(t, c, c.Request.Object, finalizers[:1], 0)
 	})
 	needUpdate(t, t.HasReached())
+}
+
+// removeFinalizer removes one of the finalizers of an object in deletion.
+func removeFinalizer(t *check.T, c check.Case, object map[string]any, finalizers []string, index int) {
+	left := slices.Delete(slices.Clone(finalizers), index, index+1)
+	object = changed(object, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "2024-05-08T07:08:09Z", "metadata", "deletionTimestamp") // it has metadata
+		u.SetFinalizers(finalizers)
+	})
+	r := updateOf(c.Request, object, func(u *unstructured.Unstructured) { u.SetFinalizers(left) })
+	if !t.Called(r) {
+		return
+	}
+	t.Reached()
+	what := fmt.Sprintf("%s as a stored object in deletion: the removal of the finalizer %s, with %d left,", c, finalizers[index], len(left))
+	d, ok := t.Decide(r)
+	if !ok || !d.Response.Allowed {
+		t.Errorf("%s is %s", what, d.Verdict())
+	}
+	before, err := t.Canonical(r.Object)
+	after, errAfter := t.Canonical(d.Object)
+	if err == nil && errAfter == nil && !reflect.DeepEqual(before["spec"], after["spec"]) {
+		t.Errorf("%s has a patch that changes the spec%s", what, culprit(d))
+	}
+	for _, each := range (&unstructured.Unstructured{Object: d.Object}).GetFinalizers() {
+		if !slices.Contains(left, each) {
+			t.Errorf("%s has a patch that adds the finalizer %s", what, each)
+		}
+	}
 }
 
 func checkOldObjects(t *check.T) {
