@@ -26,7 +26,7 @@ type Comparison = rules.Comparison
 //
 //	What       names the request
 //	Like       how many other requests differ in the same way
-//	Fields     what differs: verdict, code, reason, message, warnings, annotations, object
+//	Fields     what differs: verdict, code, reason, message, warnings, object
 //	Responses  what the first Subject responds, and the second one
 //	Case       the request as a case of a PolicyTest that the first Subject passes, without what does not matter; nil if a PolicyTest
 //	           cannot send it

@@ -47,7 +47,7 @@
 //   - WH-SEC-3 only-json-reviews-are-answered (SHOULD): A request without a body, one that is not application/json, and one to an unknown path is not allowed.
 //   - WH-SEC-4 content-stays-private (SHOULD): Values of Secrets, environment variables and annotations of other clients are not in messages, warnings and audit annotations, and addresses in the object are not connected to.
 //   - WH-SEC-6 service-accounts-are-not-exempt (SHOULD): What is denied for a user is denied for an ordinary service account too.
-//   - WH-SEC-7 registries-are-compared-as-a-whole (SHOULD): If the webhook denies images of unknown registries, it denies those of registries whose names are only similar to an allowed one.
+//   - WH-SEC-7 registries-are-compared-as-a-whole (SHOULD): If the webhook denies images of unknown registries, it denies images of registries whose names are only similar to an allowed one.
 //   - WH-PERF-4 a-stop-loses-no-call (SHOULD, only on request): After SIGTERM, each call over a connection that the API server has kept open gets its answer.
 //   - WH-SEC-5 renewed-certificates-are-used (SHOULD, only on request): A renewed certificate is used for new connections within two minutes, without a restart and without a lost call.
 //   - WH-VERSION-1 converted-objects-get-the-same-answer (MUST): An object gets the same answer in each version: if the API server has converted it, kind decides and not requestKind, and if the rules match several versions, the verdict is the same.

@@ -54,7 +54,7 @@ type Difference struct {
 	// What names the request, and Like is how many other requests differ in the same way.
 	What string `json:"what"`
 	Like int    `json:"like"`
-	// Fields are what differs: verdict, code, reason, message, warnings, annotations, object.
+	// Fields are what differs: verdict, code, reason, message, warnings, object.
 	Fields []string `json:"fields"`
 	// Responses are what A and B respond.
 	Responses [2]Decision `json:"responses"`
@@ -64,13 +64,12 @@ type Difference struct {
 
 // Decision is what a decider makes of a request, without its name and without what the API server chooses.
 type Decision struct {
-	Allowed     bool              `json:"allowed"`
-	Code        int32             `json:"code"`
-	Reason      string            `json:"reason,omitempty"`
-	Message     string            `json:"message,omitempty"`
-	Warnings    []string          `json:"warnings,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-	Object      map[string]any    `json:"object,omitempty"`
+	Allowed  bool           `json:"allowed"`
+	Code     int32          `json:"code"`
+	Reason   string         `json:"reason,omitempty"`
+	Message  string         `json:"message,omitempty"`
+	Warnings []string       `json:"warnings,omitempty"`
+	Object   map[string]any `json:"object,omitempty"`
 }
 
 // Sum is the number of requests that were compared.
@@ -100,7 +99,7 @@ func (d Decision) String() string {
 
 // ComparedFields are the values of Difference.Fields, in their order.
 func ComparedFields() []string {
-	return []string{"verdict", "code", "reason", "message", "warnings", "annotations", "object"}
+	return []string{"verdict", "code", "reason", "message", "warnings", "object"}
 }
 
 // comparing is a comparison that runs.
@@ -285,8 +284,8 @@ func (c *comparing) fields(of [2]Decision) []string {
 	a, b := of[0], of[1]
 	differs := map[string]bool{
 		"verdict": a.Allowed != b.Allowed, "code": a.Code != b.Code, "reason": a.Reason != b.Reason, "message": a.Message != b.Message,
-		"warnings": !slices.Equal(a.Warnings, b.Warnings), "annotations": !reflect.DeepEqual(a.Annotations, b.Annotations),
-		"object": a.Allowed && b.Allowed && len(vary.Difference(a.Object, b.Object, nil)) > 0,
+		"warnings": !slices.Equal(a.Warnings, b.Warnings),
+		"object":   a.Allowed && b.Allowed && len(vary.Difference(a.Object, b.Object, nil)) > 0,
 	}
 	found := slices.DeleteFunc(ComparedFields(), func(field string) bool { return !differs[field] || slices.Contains(c.ignored, field) })
 	if slices.Contains(found, "verdict") {
@@ -311,14 +310,6 @@ func (b *bench) decision(c *Case, r framework.Result) Decision {
 		d.Warnings = append(d.Warnings, settled(text))
 	}
 	slices.Sort(d.Warnings)
-	if r.Audit != nil {
-		d.Annotations = map[string]string{}
-		for key, value := range r.Audit.Annotations {
-			if owner, name, _ := strings.Cut(key, "/"); !strings.HasSuffix(owner, "k8s.io") {
-				d.Annotations[name] = value
-			}
-		}
-	}
 	if d.Allowed && c.Request.Verb != framework.VerbDelete && c.Request.Verb != framework.VerbDeleteCollection {
 		text, _ := json.Marshal(c.settled(r)) // it comes from JSON
 		text = tokenVolume.ReplaceAll(bytes.ReplaceAll(text, []byte(b.namespace), []byte(metav1.NamespaceDefault)), []byte("kube-api-access"))

@@ -62,7 +62,7 @@ func securityRules() []check.Rule {
 		},
 		{
 			ID: "WH-SEC-7", Name: "registries-are-compared-as-a-whole", Level: framework.Should,
-			Title:  "If the webhook denies images of unknown registries, it denies those of registries whose names are only similar to an allowed one.",
+			Title:  "If the webhook denies images of unknown registries, it denies images of registries whose names are only similar to an allowed one.",
 			Why:    "Anybody can have a registry whose name begins with the name of another one, and an image with this name in its path.",
 			Fix:    "Compare what is before the first / with the names of the registries.",
 			Source: []string{"https://github.com/open-policy-agent/gatekeeper-library/issues/80", "https://github.com/open-policy-agent/gatekeeper-library/pull/529"},

@@ -58,7 +58,7 @@ func (o *outgoing) operation(op, path string, value any) {
 }
 
 // sound is a correct pair of webhooks. The mutating one sets a label, and the imagePullPolicy of new containers. The
-// validating one denies images named bad, and those of other registries than fixed.example.com.
+// validating one denies images named bad, and images of other registries than fixed.example.com.
 type sound struct {
 	// fault changes one of them. The others are what the fault needs.
 	fault fault
