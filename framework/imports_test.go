@@ -32,7 +32,7 @@ func layers() [][]string {
 		{"internal/providers", "internal/e2e", "internal/policymutants"},
 		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "hack/proof", "hack/bench"},
 		{"suites/conformance", "suites/policy"},
-		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
+		{"suites/conformance/ginkgo", "hack/importers", "hack/pairs", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
 	}
 }

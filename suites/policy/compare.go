@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,14 @@ type Comparison = rules.Comparison
 //	           cannot send it
 type Difference = rules.Difference
 
-// Decision is a response without the name of the policy or webhook, and without what an API server chooses.
+// Decision is a response without the name of the policy or webhook, and without what an API server chooses. The fields are:
+//
+//	Allowed  whether the request was carried out
+//	Code     the HTTP status
+//	Reason   the reason of the Status of a refusal
+//	Message  its message
+//	Warnings the texts of the warnings, sorted
+//	Object   the object in the response to a request that was allowed; nil for a deletion
 type Decision = rules.Decision
 
 // Compare fails a test for each difference between what two Subjects decide. See [Differences].
@@ -55,14 +63,6 @@ func Compare(t *testing.T, a, b Subject, ignored ...string) {
 // samples of both, and from the expressions of all policies. Ignored are Fields of a Difference that do not count. No difference does not
 // mean that the two are equal. The error is an [ErrSubject] if they cannot be compared.
 func Differences(ctx context.Context, a, b Subject, ignored ...string) (*Comparison, error) {
-	on := func(s Subject) target.Provider {
-		return providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: binaries.Options{Version: s.KubernetesVersion, Dir: s.BinaryAssetsDirectory}})
-	}
-	return DifferencesOn(ctx, [2]target.Provider{on(a), on(b)}, a, b, ignored...)
-}
-
-// DifferencesOn is [Differences] on other API servers, which end with it. It is for the command.
-func DifferencesOn(ctx context.Context, on [2]target.Provider, a, b Subject, ignored ...string) (*Comparison, error) {
 	var sides [2]rules.Side
 	var both rules.Subject
 	for i, subject := range []Subject{a, b} {
@@ -73,13 +73,48 @@ func DifferencesOn(ctx context.Context, on [2]target.Provider, a, b Subject, ign
 		if wrong := read.Mismatched(); len(wrong) > 0 {
 			return nil, fmt.Errorf("%w: %s", ErrSubject, strings.Join(wrong, "\n"))
 		}
-		sides[i] = rules.Side{Provider: on[i], Endpoints: subject.Endpoints, Manifests: read.Policies}
+		assets := binaries.Options{Version: subject.KubernetesVersion, Dir: subject.BinaryAssetsDirectory}
+		var on target.Provider = providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: assets})
+		if subject.Program != nil {
+			on = withProgram{on, subject.Program}
+		}
+		sides[i] = rules.Side{Provider: on, Endpoints: subject.Endpoints, Manifests: read.Policies}
 		both.Given, both.Good, both.Bad = append(both.Given, read.Given...), append(both.Good, read.Good...), append(both.Bad, read.Bad...)
 		if i == 0 {
 			both.Requester = read.Requester
 		}
 	}
 	return rules.Compare(ctx, sides, both, ignored)
+}
+
+// withProgram is a Provider that also starts the program of a Subject.
+type withProgram struct {
+	target.Provider
+	start func(kubeConfig []byte) (stop func() error, err error)
+}
+
+// Start implements target.Provider.
+func (w withProgram) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
+	started, err := w.Provider.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	stop, err := w.start(started.Optional().KubeConfig)
+	if err != nil {
+		return nil, errors.Join(err, started.Close(context.WithoutCancel(ctx)))
+	}
+	return besideProgram{started, stop}, nil
+}
+
+// besideProgram is a Target that also stops the program.
+type besideProgram struct {
+	target.Target
+	stop func() error
+}
+
+// Close implements target.Target.
+func (b besideProgram) Close(ctx context.Context) error {
+	return errors.Join(b.stop(), b.Target.Close(ctx))
 }
 
 // ErrSubject is the error of a Subject that cannot be used, which is not the fault of an API server.

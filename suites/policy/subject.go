@@ -131,6 +131,9 @@ type Subject struct {
 	// Endpoints say where the webhooks are that configurations among the Policies name, by NAMESPACE/NAME of their Service or by HOST:PORT
 	// of their URL. Only [Differences] uses them. Nil means that the URLs in the configurations are called.
 	Endpoints map[string]framework.Endpoint
+	// Program starts the program that serves the webhooks, with the content of a kubeconfig file of the API server. Only [Differences]
+	// uses it. Nil means that the webhooks run already.
+	Program func(kubeConfig []byte) (stop func() error, err error)
 	// KubernetesVersion is the version of kube-apiserver: "1.37" or "1.37.2". Empty means the default version.
 	KubernetesVersion string
 	// BinaryAssetsDirectory has kube-apiserver and etcd. Empty means the programs that package envtest finds, downloads or builds.

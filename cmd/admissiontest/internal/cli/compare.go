@@ -14,11 +14,10 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
-	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/processes"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
-	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/suites/policy"
 )
 
@@ -174,13 +173,22 @@ func (a *app) compare(ctx context.Context, o *compareOptions) error {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	var on [2]target.Provider
-	for i, each := range both {
-		on[i] = providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: binaries.Options{Version: each.KubernetesVersion}})
+	if len(o.program.Command) > 0 {
+		both[o.served].Program = func(kubeConfig []byte) (stop func() error, err error) {
+			program, err := processes.StartProgram(processes.ProgramOptions{
+				Command: o.program.Command, KubeConfig: kubeConfig, Certificates: o.program.certificates,
+				Ended: func(reason error) { end(&endedError{redact.Text(reason.Error())}) },
+			})
+			if err != nil {
+				return nil, err
+			}
+			return func() error {
+				_, err := program.Stop()
+				return err
+			}, nil
+		}
 	}
-	o.program.Progress = func(string) {}
-	on[o.served] = o.program.Provider(on[o.served], end, false)
-	found, err := policy.DifferencesOn(ctx, on, both[0], both[1], o.ignored...)
+	found, err := policy.Differences(ctx, both[0], both[1], o.ignored...)
 	switch {
 	case errors.Is(err, policy.ErrSubject):
 		return withCode(exitUsage, err)
