@@ -123,11 +123,11 @@ func (b *bench) withoutPolicies(ctx context.Context) error {
 // from what the API server chooses. AnyOrder ignores the order of lists of objects.
 func (c *Case) Changed(one, other framework.Result, anyOrder bool) []cel.Path {
 	settled := func(result framework.Result) map[string]any {
-		if fields := c.settled(result); anyOrder {
+		fields := c.settled(result)
+		if anyOrder {
 			return sorted(fields)
-		} else {
-			return fields
 		}
+		return fields
 	}
 	return vary.Difference(settled(one), settled(other), nil)
 }
