@@ -61,11 +61,7 @@ func checkUserValues(t *check.T) {
 
 // means reports whether a value means what a user wrote: it is encoded otherwise, or is an image of the same name, in a mirror or by its digest.
 func means(path []string, was, is any) bool {
-	from, isText := was.(string)
-	to, _ := is.(string)
-	if !isText || to == "" {
-		return was == is
-	}
+	from, to := fmt.Sprint(was), fmt.Sprint(is) // 9 can become "9"
 	if path[len(path)-1] == "image" {
 		from, _, _ = strings.Cut(from[strings.LastIndex(from, "/")+1:], ":")
 		from, _, _ = strings.Cut(from, "@")
