@@ -238,8 +238,8 @@ func (w *World) MarkSynced(types ...runtime.Object) {
 // for all its types.
 func (w *World) HasUnsynced() bool { return w.informers.HasUnsynced() }
 
-// ShuffleLists makes listers return objects in a random order that depends on the seed. Before the
-// first call, objects are sorted by namespace and name. A plugin must not depend on either order.
+// ShuffleLists makes listers, and lists by clients, return objects in a random order that depends on the seed. Before
+// the first call, objects are sorted by namespace and name. A plugin must not depend on either order.
 func (w *World) ShuffleLists(seed uint64) { w.informers.Shuffle(seed) }
 
 // HasSyncedCalls returns how many times HasSynced was called on informers that had not synced. A

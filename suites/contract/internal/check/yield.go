@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"runtime"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,10 +13,10 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 )
 
-// SendYielding is Send with attributes whose methods let other goroutines run. So concurrent calls
-// of a plugin overlap even on a machine with few processors. The Object of the Result is the object
-// after Admit.
-func SendYielding(ctx context.Context, h *harness.Harness, request framework.Request) Response {
+// SendYielding is Send with attributes whose methods let other goroutines run: with runtime.Gosched, for
+// example. So concurrent calls of a plugin overlap even on a machine with few processors. The Object of the
+// Result is the object after Admit.
+func SendYielding(ctx context.Context, h *harness.Harness, request framework.Request, yield func()) Response {
 	var sent Response
 	var first admission.Attributes
 	for _, phase := range Phases() {
@@ -39,7 +38,7 @@ func SendYielding(ctx context.Context, h *harness.Harness, request framework.Req
 		if !WouldCall(h.Plugin(), phase, a.GetOperation()) {
 			continue
 		}
-		sent.Result, sent.Err = h.Call(ctx, yielding{a}, phase)
+		sent.Result, sent.Err = h.Call(ctx, yielding{a, yield}, phase)
 		if sent.Err != nil || sent.Result.Err != nil {
 			return sent
 		}
@@ -49,47 +48,50 @@ func SendYielding(ctx context.Context, h *harness.Harness, request framework.Req
 }
 
 // yielding are attributes that let other goroutines run before they answer.
-type yielding struct{ admission.Attributes }
+type yielding struct {
+	admission.Attributes
+	yield func()
+}
 
 // GetAnnotations implements admission.AnnotationsGetter: this check is not about annotations.
 func (yielding) GetAnnotations(auditinternal.Level) map[string]string { return nil }
 
 func (y yielding) GetName() string {
-	runtime.Gosched()
+	y.yield()
 	return y.Attributes.GetName()
 }
 
 func (y yielding) GetNamespace() string {
-	runtime.Gosched()
+	y.yield()
 	return y.Attributes.GetNamespace()
 }
 
 func (y yielding) GetResource() schema.GroupVersionResource {
-	runtime.Gosched()
+	y.yield()
 	return y.Attributes.GetResource()
 }
 
 func (y yielding) GetSubresource() string {
-	runtime.Gosched()
+	y.yield()
 	return y.Attributes.GetSubresource()
 }
 
 func (y yielding) GetOperation() admission.Operation {
-	runtime.Gosched()
+	y.yield()
 	return y.Attributes.GetOperation()
 }
 
 func (y yielding) GetObject() apiruntime.Object {
-	runtime.Gosched()
+	y.yield()
 	return y.Attributes.GetObject()
 }
 
 func (y yielding) GetOldObject() apiruntime.Object {
-	runtime.Gosched()
+	y.yield()
 	return y.Attributes.GetOldObject()
 }
 
 func (y yielding) GetUserInfo() user.Info {
-	runtime.Gosched()
+	y.yield()
 	return y.Attributes.GetUserInfo()
 }
