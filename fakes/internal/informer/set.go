@@ -222,14 +222,6 @@ func (s *Set) HasUnsynced() bool {
 	return len(s.unsynced) > 0
 }
 
-// Shuffle makes listers, and lists of the store, return objects in an order that depends on the seed. Without it,
-// objects are sorted by their keys.
-func (s *Set) Shuffle(seed uint64) {
-	s.store.Lock()
-	defer s.store.Unlock()
-	s.store.Seed = &seed
-}
-
 // HasSyncedCalls returns how many times HasSynced was called on informers that had not synced, or
 // Done on their checkers.
 func (s *Set) HasSyncedCalls() int {

@@ -2,6 +2,11 @@ package check
 
 import (
 	"context"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,6 +50,35 @@ func SendYielding(ctx context.Context, h *harness.Harness, request framework.Req
 	}
 	sent.Result.Object = first.GetObject()
 	return sent
+}
+
+// locked is how long a call of a pair waits for the other one, which may wait for a lock that the first one holds.
+const locked = 3 * time.Millisecond
+
+// SendPair sends a request twice at the same time. The calls take turns: whenever one asks for an attribute, the other
+// one goes on. So each change of what they share between two attributes meets a change by the other call.
+func SendPair(ctx context.Context, h *harness.Harness, request framework.Request) []Response {
+	var steps [2]atomic.Int64
+	var free atomic.Bool
+	var wait sync.WaitGroup
+	responses := make([]Response, len(steps))
+	for me := range responses {
+		next := func() {
+			need := steps[me].Add(1) + int64(1-me) // the second call is a step ahead when the first one goes on
+			for since := time.Now(); steps[1-me].Load() < need && !free.Load(); runtime.Gosched() {
+				if time.Since(since) > locked {
+					free.Store(true)
+				}
+			}
+		}
+		wait.Go(func() {
+			defer steps[me].Store(math.MaxInt64 / 2) // the other one need not wait any more
+			next()
+			responses[me] = SendYielding(ctx, h, request, next)
+		})
+	}
+	wait.Wait()
+	return responses
 }
 
 // yielding are attributes that let other goroutines run before they answer.

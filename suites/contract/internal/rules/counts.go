@@ -19,7 +19,7 @@ func countRules() []check.Rule {
 		Title:  "What the plugin refuses because of objects that were created just before, it also refuses while its caches do not have these objects yet.",
 		Why:    "Caches receive an object some time after its creation. A plugin that counts with a lister admits everything that a client creates meanwhile, so its limit does not hold for a script or a controller.",
 		Fix:    "List the objects from the API server, or count in memory what the plugin has admitted and its cache does not have yet.",
-		Source: []string{"https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list", "https://github.com/kubernetes/kubernetes/issues/91315"},
+		Source: []string{"https://github.com/kubernetes/kubernetes/pull/21470", "https://github.com/openshift/origin/pull/24889"},
 		Check:  checkCounts,
 	}}
 }

@@ -23,134 +23,68 @@ import (
 func decoyRules() []check.Rule {
 	return []check.Rule{{
 		ID: "W1", Name: "objects-that-do-not-apply-do-not-count", Level: framework.Should,
-		Title:  "An object does not count if it has expired, if its label selector does not match, or if its owner is of another kind.",
-		Why:    "A plugin that compares too little of an object takes one that is not meant: a grant that has expired still opens, a policy for other pods refuses, and the pods of a StatefulSet count for the Deployment of the same name.",
-		Fix:    "Compare the time of expiry with the current time, evaluate the selector with metav1.LabelSelectorAsSelector, and compare the UID or the kind of an owner, not only its name.",
-		Source: []string{"https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors", "https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/"},
+		Title:  "An object does not count if it has expired, or if its label selector does not match.",
+		Why:    "A plugin that looks only whether an object exists takes one that is not meant: a grant that has expired still opens, and a policy for other pods refuses.",
+		Fix:    "Compare the time of expiry with the current time, and evaluate the selector with metav1.LabelSelectorAsSelector.",
+		Source: []string{"https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors", "https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#LabelSelectorAsSelector"},
 		Check:  checkDecoys,
 	}}
 }
 
-// decoy changes the tree of an object so that the object no longer applies to a request.
-type decoy struct {
-	what string
-	// change returns false if the object cannot be changed in this way.
-	change func(tree map[string]any) bool
-	// surely also changes what every plugin compares. If the object then still counts, the plugin does not
-	// compare the field at all, and need not. Nil means that every plugin has to compare it.
-	surely func(tree map[string]any) bool
-	// concerns reports whether the object applies to a request because of the field. Nil means that it does.
-	concerns func(tree map[string]any, request framework.Request) bool
-}
-
-// checkDecoys changes objects that matter to a request. If the response stays as it is, they still count.
+// checkDecoys changes objects that matter to a request so that they no longer apply. If the response stays as it is,
+// they still count. Any other response is good: that an object has expired can have an error of its own.
 func checkDecoys(t *check.T) {
 	expected := t.SendAll(t.Plugin())
-	for _, one := range []decoy{
-		{what: "that have expired", change: expire},
-		{what: "whose label selectors match nothing", change: matchNothing, concerns: func(tree map[string]any, request framework.Request) bool { return selects(t, tree, request) }},
-		{what: "whose owners have the same names but are of another kind", change: func(tree map[string]any) bool { return disown(tree, "kind", "uid") },
-			surely: func(tree map[string]any) bool { return disown(tree, "kind", "uid", "name") }},
-	} {
-		for _, kind := range byKind(t.World().Objects()) {
-			checkDecoy(t, expected, kind, one)
-		}
+	always := func(*check.T, runtime.Object, framework.Request) bool { return true }
+	for _, kind := range byKind(t.World().Objects()) {
+		checkDecoy(t, expected, kind, "that has expired", expire, always)
+		checkDecoy(t, expected, kind, "whose selector matches nothing", matchNothing, selects)
 	}
 	if !t.HasReached() && !t.Failed() {
-		t.Unsupported("no object of the World that has a time of expiry, a selector for a request, or an owner makes a difference")
+		t.Unsupported("no object of the World that has a time of expiry, or a selector for a request, makes a difference")
 	}
 }
 
-func checkDecoy(t *check.T, expected []check.Response, kind []runtime.Object, one decoy) {
-	var originals, decoys, strangers []runtime.Object
+// checkDecoy changes objects of one kind. Applies reports whether an object applied to a request before.
+func checkDecoy(t *check.T, expected []check.Response, kind []runtime.Object, what string, change func(map[string]any) bool,
+	applies func(*check.T, runtime.Object, framework.Request) bool) {
+	var originals, decoys []runtime.Object
 	for _, object := range kind {
-		if changed := changedTree(object, one.change); changed != nil {
-			originals, decoys = append(originals, object), append(decoys, changed)
-			if one.surely != nil {
-				strangers = append(strangers, changedTree(object, one.surely))
-			}
+		if tree := treeOf(object); change(tree) {
+			originals, decoys = append(originals, object), append(decoys, withTree(object, tree))
 		}
 	}
-	if len(originals) == 0 {
-		return
-	}
-	with := func(instead ...runtime.Object) []check.Response {
-		return t.SendAll(t.PluginIn(replaced(t, originals, instead)))
-	}
-	without := with()
-	if sameResponses(expected, without) {
+	without := t.SendAll(t.PluginIn(replaced(t, originals, nil)))
+	if len(originals) == 0 || sameResponses(expected, without) {
 		return // they do not matter
 	}
-	got := with(decoys...)
-	if one.surely != nil && !sameResponses(without, with(strangers...)) {
-		return
-	}
+	got := t.SendAll(t.PluginIn(replaced(t, originals, decoys)))
 	for i, request := range t.Requests() {
-		if expected[i].Err != nil || got[i].Err != nil || check.Difference(expected[i], without[i]) == "" ||
-			one.concerns != nil && !slices.ContainsFunc(originals, func(o runtime.Object) bool { return one.concerns(treeOf(o), request) }) {
+		applied := func(object runtime.Object) bool { return applies(t, object, request) }
+		if expected[i].Err != nil || check.Difference(expected[i], without[i]) == "" || !slices.ContainsFunc(originals, applied) {
 			continue
 		}
 		t.Reached()
 		if check.Difference(expected[i], got[i]) == "" && !t.Varies(request, expected[i]) {
-			t.Errorf("%s: each %s of the World makes a difference, and %s make the same: %s\nwant: as without them", request, kindOf(kind[0]), one.what, got[i])
+			t.Errorf("%s: %s, and the same with each %s %s\nwant: the response without it: %s", request, got[i], kindOf(kind[0]), what, without[i])
 		}
 	}
-}
-
-// replaced returns a World with other objects in place of some.
-func replaced(t *check.T, originals, instead []runtime.Object) *fakes.World {
-	w := t.World()
-	w.Delete(originals...)
-	w.Put(instead...)
-	return w
-}
-
-// byKind groups objects by their Go type and kind.
-func byKind(objects []runtime.Object) (groups [][]runtime.Object) {
-	index := map[string]int{}
-	for _, object := range objects {
-		key := fmt.Sprintf("%T %s", object, object.GetObjectKind().GroupVersionKind())
-		if _, ok := index[key]; !ok {
-			index[key] = len(groups)
-			groups = append(groups, nil)
-		}
-		groups[index[key]] = append(groups[index[key]], object)
-	}
-	return groups
-}
-
-func kindOf(object runtime.Object) string {
-	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
-		return kind
-	}
-	return reflect.TypeOf(object).Elem().Name()
 }
 
 // treeOf returns an object as JSON has it. An object without such a form has an empty tree.
 func treeOf(object runtime.Object) map[string]any {
-	if loose, ok := object.(*unstructured.Unstructured); ok {
-		return loose.DeepCopy().Object
-	}
-	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return map[string]any{}
-	}
+	tree, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(check.Copy(object))
 	return tree
 }
 
-// changedTree returns a copy of an object with a changed tree, or nil if it cannot be changed.
-func changedTree(object runtime.Object, change func(map[string]any) bool) runtime.Object {
-	tree := treeOf(object)
-	if !change(tree) {
-		return nil
-	}
+// withTree returns an object of the same type as another one.
+func withTree(object runtime.Object, tree map[string]any) runtime.Object {
 	if _, ok := object.(*unstructured.Unstructured); ok {
 		return &unstructured.Unstructured{Object: tree}
 	}
-	changed, ok := reflect.New(reflect.TypeOf(object).Elem()).Interface().(runtime.Object)
-	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(tree, changed) != nil {
-		return nil
-	}
+	changed := check.Copy(object)
+	reflect.ValueOf(changed).Elem().SetZero()
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(tree, changed) // the tree has only what it had before, of the same types
 	return changed
 }
 
@@ -185,60 +119,71 @@ func expire(tree map[string]any) (changed bool) {
 
 // eachSelector calls f for each label selector in a tree. The selector of an object with a template is about what
 // the object makes.
-func eachSelector(tree map[string]any, f func(fields map[string]any, name string, selector metav1.LabelSelector)) {
-	if _, found, _ := unstructured.NestedFieldNoCopy(tree, "spec", "template"); found {
-		return
-	}
+func eachSelector(tree map[string]any, f func(fields map[string]any, name string, selector labels.Selector)) {
+	_, makes, _ := unstructured.NestedFieldNoCopy(tree, "spec", "template")
 	eachField(tree, func(fields map[string]any, name string) {
-		value, ok := fields[name].(map[string]any)
-		if !ok || !strings.HasSuffix(strings.ToLower(name), "selector") {
+		value, _ := fields[name].(map[string]any)
+		var read metav1.LabelSelector
+		if makes || !strings.HasSuffix(strings.ToLower(name), "selector") || runtime.DefaultUnstructuredConverter.FromUnstructured(value, &read) != nil {
 			return
 		}
-		var selector metav1.LabelSelector
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(value, &selector); err == nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+		if selector, err := metav1.LabelSelectorAsSelector(&read); err == nil && !selector.Empty() {
 			f(fields, name, selector)
 		}
 	})
 }
 
 func matchNothing(tree map[string]any) (changed bool) {
-	eachSelector(tree, func(fields map[string]any, name string, _ metav1.LabelSelector) {
+	eachSelector(tree, func(fields map[string]any, name string, _ labels.Selector) {
 		fields[name], changed = map[string]any{"matchLabels": map[string]any{check.ForeignMark: "nothing"}}, true
 	})
 	return changed
 }
 
-// selects reports whether a selector of an object selects an object of a request, also by the labels of its
-// namespace.
-func selects(t *check.T, tree map[string]any, request framework.Request) (found bool) {
-	about := []runtime.Object{request.Object, request.InProcess.OldObject, request.InProcess.Parent}
-	for _, object := range t.World().Objects() {
-		accessor, err := meta.Accessor(object)
-		isNamespace := kindOf(object) == "Namespace" && err == nil && accessor.GetName() == request.Namespace
-		if err == nil && (isNamespace || accessor.GetNamespace() == request.Namespace && accessor.GetName() == request.Name) {
-			about = append(about, object)
+// selects reports whether a selector of an object selects an object of a request, or its namespace.
+func selects(t *check.T, object runtime.Object, request framework.Request) (found bool) {
+	about := append(t.World().Objects(), request.Object, request.InProcess.OldObject, request.InProcess.Parent)
+	for i, each := range about {
+		accessor, err := meta.Accessor(each)
+		stored := i < len(about)-3
+		if err != nil || stored && (accessor.GetName() != request.Name || accessor.GetNamespace() != request.Namespace) &&
+			(accessor.GetName() != request.Namespace || kindOf(each) != "Namespace") {
+			continue
 		}
+		eachSelector(treeOf(object), func(_ map[string]any, _ string, selector labels.Selector) {
+			found = found || selector.Matches(labels.Set(accessor.GetLabels()))
+		})
 	}
-	eachSelector(tree, func(_ map[string]any, _ string, each metav1.LabelSelector) {
-		selector, err := metav1.LabelSelectorAsSelector(&each)
-		for _, object := range about {
-			accessor, wrong := meta.Accessor(object)
-			found = found || err == nil && wrong == nil && selector.Matches(labels.Set(accessor.GetLabels()))
-		}
-	})
 	return found
 }
 
-// disown changes fields of the owner references.
-func disown(tree map[string]any, fields ...string) bool {
-	owners, _, _ := unstructured.NestedSlice(tree, "metadata", "ownerReferences")
-	for _, each := range owners {
-		owner, _ := each.(map[string]any)
-		for _, field := range fields {
-			owner[field] = fmt.Sprint(owner[field], "Other")
+// replaced returns a World with other objects in place of some.
+func replaced(t *check.T, originals, instead []runtime.Object) *fakes.World {
+	w := t.World()
+	w.Delete(originals...)
+	w.Put(instead...)
+	return w
+}
+
+// byKind groups objects by their Go type and kind.
+func byKind(objects []runtime.Object) (groups [][]runtime.Object) {
+	index := map[string]int{}
+	for _, object := range objects {
+		key := fmt.Sprintf("%T %s", object, object.GetObjectKind().GroupVersionKind())
+		if _, ok := index[key]; !ok {
+			index[key] = len(groups)
+			groups = append(groups, nil)
 		}
+		groups[index[key]] = append(groups[index[key]], object)
 	}
-	return len(owners) > 0 && unstructured.SetNestedSlice(tree, owners, "metadata", "ownerReferences") == nil
+	return groups
+}
+
+func kindOf(object runtime.Object) string {
+	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return reflect.TypeOf(object).Elem().Name()
 }
 
 // crowded returns a World with two altered copies of each object in its namespace, or of each cluster-scoped

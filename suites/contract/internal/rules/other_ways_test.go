@@ -96,10 +96,9 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		"takes a right from elsewhere":             {"S7", built(inAdmit(borrows)), "moved to other namespaces"},
 		"knows only the last of a list":            {"T2", built(inValidate(knowsLast)), "with lists in a different order"},
 		"configuration in a package variable":      {"K3", latestConfig(), "with other configurations"},
-		"remembers namespaces in a variable":       {"K3", remembersNamespaces(), "if a plugin in an empty World got it before"},
+		"remembers namespaces in a variable":       {"K3", remembersNamespaces(), "after a plugin in an empty World got it"},
 		"writes in the background":                 {"E4", built(inValidate(writesLate)), "after the plugin had refused requests"},
-		"ignores a selector":                       {"W1", disrupting(ignoresSelector), "whose label selectors match nothing"},
-		"compares only the name of an owner":       {"W1", disrupting(ownedByName), "are of another kind"},
+		"ignores a selector":                       {"W1", disrupting(ignoresSelector), "whose selector matches nothing"},
 		"reads before it is ready":                 {"R1", built(inAdmit(readsEarly)), "after waiting for the caches"},
 		"adds handlers later":                      {"L2", built(func(p *sound) admission.Interface { return &hesitating{p} }), "panicked on deletions"},
 	} {
