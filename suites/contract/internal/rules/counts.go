@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -63,7 +64,8 @@ func createSeveral(t *check.T, w *fakes.World, request framework.Request) (respo
 		one.Object = withName(request.Object, one.Name, "")
 		got := check.Send(t.Context(), h, one)
 		responses = append(responses, got)
-		if got.Err == nil && got.Result.Err == nil {
+		a, err := h.Attributes(one, framework.Mutating)
+		if err == nil && got.Err == nil && got.Result.Err == nil && isOf(w, got.Result.Object, a.GetResource()) && !strings.HasSuffix(a.GetResource().Resource, "reviews") {
 			w.Put(check.Copy(got.Result.Object))
 		}
 	}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -54,8 +55,11 @@ func checkDecoy(t *check.T, expected []check.Response, kind []runtime.Object, wh
 			originals, decoys = append(originals, object), append(decoys, withTree(object, tree))
 		}
 	}
+	if len(originals) == 0 {
+		return
+	}
 	without := t.SendAll(t.PluginIn(replaced(t, originals, nil)))
-	if len(originals) == 0 || sameResponses(expected, without) {
+	if sameResponses(expected, without) {
 		return // they do not matter
 	}
 	got := t.SendAll(t.PluginIn(replaced(t, originals, decoys)))
@@ -80,7 +84,7 @@ func treeOf(object runtime.Object) map[string]any {
 // withTree returns an object of the same type as another one.
 func withTree(object runtime.Object, tree map[string]any) runtime.Object {
 	if _, ok := object.(*unstructured.Unstructured); ok {
-		return &unstructured.Unstructured{Object: tree}
+		return (&unstructured.Unstructured{Object: tree}).DeepCopy()
 	}
 	changed := check.Copy(object)
 	reflect.ValueOf(changed).Elem().SetZero()
@@ -186,20 +190,51 @@ func kindOf(object runtime.Object) string {
 	return reflect.TypeOf(object).Elem().Name()
 }
 
-// crowded returns a World with two altered copies of each object in its namespace, or of each cluster-scoped
-// object. Their names are the first and the last ones, and their ages differ.
+// crowded returns a World with two other objects for each object, in the same namespace. Their names are the first and
+// the last ones, and their ages differ.
 func crowded(t *check.T) *fakes.World {
 	w := t.World()
 	for i, object := range w.Objects() {
+		tree, ok := otherwise(treeOf(object)).(map[string]any)
 		for k, prefix := range []string{"aaa-", "zzz-"} {
-			if accessor, err := meta.Accessor(object); err == nil {
-				other := alteredIn(accessor.GetNamespace(), object)
-				accessor, _ = meta.Accessor(other)
+			other := withTree(object, tree)
+			if accessor, err := meta.Accessor(other); err == nil && ok {
 				accessor.SetName(prefix + accessor.GetName())
+				accessor.SetUID("")
 				accessor.SetCreationTimestamp(metav1.Date(2001, 1, 1, 2*i+k, 0, 0, 0, time.UTC))
 				w.Put(other)
 			}
 		}
 	}
 	return w
+}
+
+// otherwise returns another value that an API server would accept, too: it changes neither metadata nor what looks like
+// a constant, a time or a quantity.
+func otherwise(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		other := maps.Clone(value)
+		for name, inner := range value {
+			if name != "metadata" && name != "apiVersion" {
+				other[name] = otherwise(inner)
+			}
+		}
+		return other
+	case []any:
+		other := slices.Clone(value)
+		for i := range other {
+			other[i] = otherwise(other[i])
+		}
+		return other
+	case string:
+		if regexp.MustCompile(`^[a-z][a-z0-9./-]*$`).MatchString(value) {
+			return value + "-other"
+		}
+	case int64:
+		return value + 1
+	case bool:
+		return !value
+	}
+	return value
 }

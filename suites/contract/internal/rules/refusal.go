@@ -257,6 +257,9 @@ func checkLateWrites(t *check.T, refused []framework.Request) bool {
 		})
 		return writes
 	}
+	if len(refused) == 0 {
+		return false
+	}
 	writes := late(refused)
 	switch {
 	case len(writes) == 0:

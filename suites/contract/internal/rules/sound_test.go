@@ -234,15 +234,20 @@ func (p *sound) team(ctx context.Context, a admission.Attributes) (string, error
 		return "", apierrors.NewInternalError(err)
 	}
 	team, first := p.config.Team, ""
-	for _, each := range defaults {
-		if expires, err := time.Parse(time.RFC3339, each.Data["expires"]); err == nil && p.now().After(expires) {
-			continue
-		}
+	for _, each := range p.current(defaults) {
 		if first == "" || each.Name < first {
 			first, team = each.Name, each.Data[teamLabel]
 		}
 	}
 	return team, nil
+}
+
+// current returns the defaults that have not expired.
+func (p *sound) current(defaults []*corev1.ConfigMap) []*corev1.ConfigMap {
+	return slices.DeleteFunc(defaults, func(each *corev1.ConfigMap) bool {
+		expires, err := time.Parse(time.RFC3339, each.Data["expires"])
+		return err == nil && p.now().After(expires)
+	})
 }
 
 // note creates a ConfigMap for each team with pods, except in a dry run.
