@@ -56,12 +56,13 @@ func SendYielding(ctx context.Context, h *harness.Harness, request framework.Req
 const locked = 3 * time.Millisecond
 
 // SendPair sends a request twice at the same time. The calls take turns: whenever one asks for an attribute, the other
-// one goes on. So each change of what they share between two attributes meets a change by the other call.
-func SendPair(ctx context.Context, h *harness.Harness, request framework.Request) []Response {
+// one goes on. So each change of what they share between two attributes meets a change by the other call. InStep is false
+// if one waited for too long.
+func SendPair(ctx context.Context, h *harness.Harness, request framework.Request) (responses []Response, inStep bool) {
 	var steps [2]atomic.Int64
 	var free atomic.Bool
 	var wait sync.WaitGroup
-	responses := make([]Response, len(steps))
+	responses = make([]Response, len(steps))
 	for me := range responses {
 		next := func() {
 			need := steps[me].Add(1) + int64(1-me) // the second call is a step ahead when the first one goes on
@@ -78,7 +79,7 @@ func SendPair(ctx context.Context, h *harness.Harness, request framework.Request
 		})
 	}
 	wait.Wait()
-	return responses
+	return responses, !free.Load()
 }
 
 // yielding are attributes that let other goroutines run before they answer.
