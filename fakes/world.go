@@ -238,9 +238,13 @@ func (w *World) MarkSynced(types ...runtime.Object) {
 // for all its types.
 func (w *World) HasUnsynced() bool { return w.informers.HasUnsynced() }
 
-// ShuffleLists makes listers return objects in a random order that depends on the seed. Before the
-// first call, objects are sorted by namespace and name. A plugin must not depend on either order.
-func (w *World) ShuffleLists(seed uint64) { w.informers.Shuffle(seed) }
+// ShuffleLists makes listers, and lists by clients, return objects in a random order that depends on the seed. Before
+// the first call, objects are sorted by namespace and name. A plugin must not depend on either order.
+func (w *World) ShuffleLists(seed uint64) {
+	w.store.Lock()
+	defer w.store.Unlock()
+	w.store.Seed = &seed
+}
 
 // HasSyncedCalls returns how many times HasSynced was called on informers that had not synced. A
 // test can use it to see whether a plugin waits for its caches. A call of Done on the checker that

@@ -42,10 +42,12 @@
 //   - S5 generated-names-do-not-matter (SHOULD): A create with generateName gets the same response as a create with a name.
 //   - S6 unrelated-labels-do-not-matter (SHOULD): A label and an annotation that the plugin does not know do not change the response.
 //   - S7 other-namespaces-do-not-matter (SHOULD): Objects in other namespaces do not change the response.
+//   - W1 objects-that-do-not-apply-do-not-count (SHOULD): An object does not count if it has expired, or if its label selector does not match.
 //   - S3 subresources-with-the-same-fields-are-checked (SHOULD): What the plugin refuses in a container, in resources or in replicas, it also refuses in the subresources that set them: ephemeralcontainers, resize and scale.
 //   - S8 every-list-element-is-checked (SHOULD): What the plugin refuses in an element of a list, it also refuses if the element is behind another one. What it refuses in a container, it also refuses in an init container.
 //   - R1 waits-for-caches (MUST): While caches have not synced, the plugin waits, reads from the API server, or refuses. It does not decide from an empty cache.
 //   - X1 calls-use-the-request-context (SHOULD): Calls that a plugin makes for a request use the context of the request, and end when it ends.
+//   - R5 counts-are-read-live (SHOULD): What the plugin refuses because of objects that were created just before, it also refuses while its caches do not have these objects yet.
 //   - F1 no-opinion-is-not-allow (MUST): If the authorizer has no opinion, the plugin responds as if the authorizer had denied.
 //   - F2 api-errors-fail-closed (MUST): If a read from the API server fails, the plugin refuses, or responds as without the error. An error does not mean "not found".
 //   - F3 authorizer-errors-fail-closed (MUST): If the authorizer returns an error, the plugin does not admit a request that it refuses when the authorizer denies.
@@ -59,10 +61,10 @@
 //   - I5 uses-injected-feature-gates (SHOULD): The plugin uses the feature gates that were injected, and does not read the global gates while it handles a request.
 //   - K1 bad-configuration-is-refused (MUST): The factory refuses a configuration that it cannot read or parse. It does not panic, hang, or continue without it.
 //   - K2 unknown-configuration-fields-are-refused (SHOULD): The factory refuses a configuration with an unknown field, or with the same field twice.
-//   - K3 instances-are-independent (MUST): Plugins of one factory are independent of each other, and the factory starts no goroutines.
+//   - K3 instances-are-independent (MUST): Plugins of one factory, also with different configurations, are independent of each other, and the factory starts no goroutines.
 //   - K4 registers-one-name (SHOULD): The register function registers its plugin under exactly one name.
 //   - T1 concurrent-requests-are-independent (MUST): Concurrent requests have the same outcomes as sequential ones.
-//   - T2 list-order-does-not-matter (SHOULD): The outcome of a request does not depend on the order in which a lister returns objects.
+//   - T2 list-order-does-not-matter (SHOULD): The outcome of a request does not depend on the order in which a lister returns objects, nor does the verdict on that of a list by a client.
 //   - L1 goroutines-end-when-drained (MUST): All goroutines of a plugin end after the drained notification.
 //   - T3 used-plugin-answers-like-a-new-one (MUST): After objects of the cluster have changed, a plugin that has already handled requests responds like a new instance of the plugin.
 //   - L2 event-handlers-accept-tombstones (MUST): Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.

@@ -290,6 +290,10 @@ func compareLiveReads(t *check.T, request framework.Request, expected check.Resp
 	if got.Err != nil || difference == "" || t.Varies(request, expected) {
 		return
 	}
+	if check.SameVerdict(expected, got) && len(distinctReads(got.Result.Calls)) == 0 {
+		t.Unobserved("%s: with an outdated cache the plugin reads nothing from the API server, and the object is another one: %s", request, difference)
+		return
+	}
 	t.Errorf("%s: with an outdated cache the plugin makes the calls\n%s\nbut the response is another: %s\nwant: it uses the object that it reads", request, reads, difference)
 }
 

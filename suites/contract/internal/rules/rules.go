@@ -11,8 +11,8 @@ import (
 func All() []check.Rule {
 	return slices.Concat(
 		requestsRules(), handlesRules(), validateRules(), admitRules(), memoryRules(),
-		requestRules(), oddityRules(), refusalRules(), dryRunRules(), scopeRules(), unrelatedRules(), sameFieldsRules(), listsRules(),
-		cacheRules(), failureRules(), initializationRules(), factoryRules(), lifecycleRules(),
+		requestRules(), oddityRules(), refusalRules(), dryRunRules(), scopeRules(), unrelatedRules(), decoyRules(), sameFieldsRules(), listsRules(),
+		cacheRules(), countRules(), failureRules(), initializationRules(), factoryRules(), lifecycleRules(),
 		historyRules(), deletionRules(),
 	)
 }

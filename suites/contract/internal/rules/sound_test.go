@@ -47,6 +47,7 @@ type sound struct {
 	inspected  bool
 	strict     bool
 	stop       <-chan struct{}
+	now        func() time.Time
 	// admitted counts pods, namespaceCount namespaces.
 	admitted, namespaceCount atomic.Int64
 }
@@ -67,6 +68,7 @@ const (
 	syncPoll      = 20 * time.Millisecond
 	forbiddenMark = "forbidden"
 	protectedMark = "protected"
+	singleMark    = "single"
 	blocked       = "/bin/blocked"
 )
 
@@ -78,7 +80,7 @@ var (
 
 // newSound is the factory of sound.
 func newSound(config io.Reader) (*sound, error) {
-	p := &sound{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), config: soundConfig{Team: "none"}}
+	p := &sound{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), config: soundConfig{Team: "none"}, now: time.Now}
 	if config == nil {
 		return p, nil
 	}
@@ -232,12 +234,20 @@ func (p *sound) team(ctx context.Context, a admission.Attributes) (string, error
 		return "", apierrors.NewInternalError(err)
 	}
 	team, first := p.config.Team, ""
-	for _, each := range defaults {
+	for _, each := range p.current(defaults) {
 		if first == "" || each.Name < first {
 			first, team = each.Name, each.Data[teamLabel]
 		}
 	}
 	return team, nil
+}
+
+// current returns the defaults that have not expired.
+func (p *sound) current(defaults []*corev1.ConfigMap) []*corev1.ConfigMap {
+	return slices.DeleteFunc(defaults, func(each *corev1.ConfigMap) bool {
+		expires, err := time.Parse(time.RFC3339, each.Data["expires"])
+		return err == nil && p.now().After(expires)
+	})
 }
 
 // note creates a ConfigMap for each team with pods, except in a dry run.
@@ -294,6 +304,9 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	if err := p.knowsOwners(a, pod); err != nil {
 		return err
 	}
+	if err := p.isSingle(ctx, a, pod); err != nil {
+		return err
+	}
 	if err := p.authorize(ctx, a, pod.Labels[teamLabel]); err != nil {
 		return err
 	}
@@ -311,6 +324,21 @@ func (p *sound) knowsOwners(a admission.Attributes, pod *corev1.Pod) error {
 		case err != nil:
 			return apierrors.NewInternalError(err)
 		}
+	}
+	return nil
+}
+
+// isSingle returns an error if a namespace would have two pods with the label single.
+func (p *sound) isSingle(ctx context.Context, a admission.Attributes, pod *corev1.Pod) error {
+	if pod.Labels[singleMark] == "" {
+		return nil
+	}
+	others, err := p.client.CoreV1().Pods(a.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: singleMark})
+	switch {
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	case len(others.Items) > 0:
+		return admission.NewForbidden(a, fmt.Errorf("namespace %q has a single pod already", a.GetNamespace()))
 	}
 	return nil
 }
@@ -367,7 +395,7 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 		World: []fakes.Option{fakes.WithObjects(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "red", Annotations: map[string]string{teamLabel: "red"}}},
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", Labels: map[string]string{teamDefault: "true"}}, Data: map[string]string{teamLabel: "blue"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", Labels: map[string]string{teamDefault: "true"}}, Data: map[string]string{teamLabel: "blue", "expires": "2999-01-01T00:00:00Z"}},
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default", Labels: map[string]string{teamDefault: "true"}}, Data: map[string]string{teamLabel: "green"}},
 		)},
 		Inject: func(*fakes.World) []fakes.Injector {
@@ -382,6 +410,7 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 			framework.Create(pod(func(p *corev1.Pod) { p.Namespace = "red" })),
 			framework.UpdateWith(stored, func(p *corev1.Pod) { p.Spec.Priority, p.Annotations = nil, map[string]string{"a": "b"} }),
 			framework.Delete(stored),
+			framework.Create(pod(func(p *corev1.Pod) { p.Labels = map[string]string{singleMark: "true"} })),
 		},
 		Reject: []framework.Request{
 			framework.Create(pod(func(p *corev1.Pod) { p.Labels = map[string]string{forbiddenMark: "true"} })),
