@@ -44,7 +44,10 @@
 //   - S7 other-namespaces-do-not-matter (SHOULD): Objects in other namespaces do not change the response.
 //   - W1 objects-that-do-not-apply-do-not-count (SHOULD): An object does not count if it has expired, or if its label selector does not match.
 //   - S3 subresources-with-the-same-fields-are-checked (SHOULD): What the plugin refuses in a container, in resources or in replicas, it also refuses in the subresources that set them: ephemeralcontainers, resize and scale.
-//   - S8 every-list-element-is-checked (SHOULD): What the plugin refuses in an element of a list, it also refuses if the element is behind another one. What it refuses in a container, it also refuses in an init container.
+//   - S8 every-list-element-is-checked (SHOULD): What the plugin refuses in an element of a list, it also refuses if the element is behind another one. What it refuses in a container, it also refuses in an init container, and in the containers of the other kinds that it checks. In lists of objects that it reads, it finds an element at each place.
+//   - S9 values-are-compared-to-their-end (SHOULD): If the plugin refuses a request for one letter of a name, an image, a user or a namespace, it also refuses it for more letters before or behind: registry.example.comevil/app is not registry.example.com/app.
+//   - P8 unknown-types-are-not-admitted (SHOULD): What the plugin refuses, it does not admit as *unstructured.Unstructured: it gives the same answer or an error.
+//   - P9 optional-fields-can-be-absent (SHOULD): The plugin does not panic if an optional field is absent: replicas, a security context, a command. Its verdict is then the same as for the default of the API server.
 //   - R1 waits-for-caches (MUST): While caches have not synced, the plugin waits, reads from the API server, or refuses. It does not decide from an empty cache.
 //   - X1 calls-use-the-request-context (SHOULD): Calls that a plugin makes for a request use the context of the request, and end when it ends.
 //   - R5 counts-are-read-live (SHOULD): What the plugin refuses because of objects that were created just before, it also refuses while its caches do not have these objects yet.
@@ -70,4 +73,5 @@
 //   - L2 event-handlers-accept-tombstones (MUST): Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.
 //   - Y1 deleting-objects-can-be-updated (MUST): An update of an object in deletion is neither refused nor mutated, if the plugin has admitted the object as it is.
 //   - Y2 collections-can-be-deleted (MUST): A delete from a deletecollection request, which has no name, gets the same response as a delete of the object.
+//   - Y3 unrelated-updates-are-admitted (SHOULD): An update that changes only a label, an annotation or a finalizer is admitted, also if the plugin would refuse the creation of the object today: for its content, or because of a limit that the stored objects have reached.
 package contract

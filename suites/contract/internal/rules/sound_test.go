@@ -70,6 +70,7 @@ const (
 	protectedMark = "protected"
 	singleMark    = "single"
 	blocked       = "/bin/blocked"
+	scheduler     = corev1.DefaultSchedulerName
 )
 
 var (
@@ -292,8 +293,11 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	if err := refuseBlocked(a); err != nil {
 		return err
 	}
-	if pod.Labels[mark] == "true" {
+	if old, update := a.GetOldObject().(*corev1.Pod); pod.Labels[mark] == "true" && !(update && a.GetOperation() == admission.Update && old.Labels[mark] == "true") {
 		return admission.NewForbidden(a, fmt.Errorf("the pod is %s", mark))
+	}
+	if name := pod.Spec.SchedulerName; a.GetOperation() == admission.Create && name != "" && name != scheduler {
+		return admission.NewForbidden(a, fmt.Errorf("no scheduler %s", name))
 	}
 	if p.strict && len(pod.Spec.Containers) == 0 {
 		return admission.NewForbidden(a, fmt.Errorf("the pod has no containers"))
@@ -357,11 +361,18 @@ func (p *sound) authorize(ctx context.Context, a admission.Attributes, team stri
 	return nil
 }
 
-// refuseBlocked returns an error if a container of the pod has a blocked command.
+// refuseBlocked returns an error if a container of the pod has a blocked command that it did not have before.
 func refuseBlocked(a admission.Attributes) error {
-	pod, ok := a.GetObject().(*corev1.Pod)
+	if hasBlocked(a.GetObject()) && !hasBlocked(a.GetOldObject()) {
+		return admission.NewForbidden(a, fmt.Errorf("command %s is blocked", blocked))
+	}
+	return nil
+}
+
+func hasBlocked(object runtime.Object) bool {
+	pod, ok := object.(*corev1.Pod)
 	if !ok {
-		return nil
+		return false
 	}
 	var commands []string
 	for _, each := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -370,10 +381,7 @@ func refuseBlocked(a admission.Attributes) error {
 	for _, each := range pod.Spec.EphemeralContainers {
 		commands = append(commands, each.Command...)
 	}
-	if slices.Contains(commands, blocked) {
-		return admission.NewForbidden(a, fmt.Errorf("command %s is blocked", blocked))
-	}
-	return nil
+	return slices.Contains(commands, blocked)
 }
 
 // soundSubject returns the Subject of sound, or of a plugin that embeds it.
@@ -407,7 +415,7 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 		Subresources:     []string{"ephemeralcontainers"},
 		Allow: []framework.Request{
 			framework.Create(plain),
-			framework.Create(pod(func(p *corev1.Pod) { p.Namespace = "red" })),
+			framework.Create(pod(func(p *corev1.Pod) { p.Namespace, p.Spec.SchedulerName = "red", scheduler })),
 			framework.UpdateWith(stored, func(p *corev1.Pod) { p.Spec.Priority, p.Annotations = nil, map[string]string{"a": "b"} }),
 			framework.Delete(stored),
 			framework.Create(pod(func(p *corev1.Pod) { p.Labels = map[string]string{singleMark: "true"} })),
