@@ -63,7 +63,7 @@ func mutants() map[string]mutant {
 	all := map[string]mutant{}
 	for _, family := range []map[string]mutant{
 		handlesMutants(), admitMutants(), aliasMutants(), fragileMutants(), answerMutants(), unrelatedMutants(),
-		cacheMutants(), failureMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(),
+		cacheMutants(), failureMutants(), authorizerMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(),
 	} {
 		maps.Copy(all, family)
 	}

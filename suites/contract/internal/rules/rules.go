@@ -12,7 +12,7 @@ func All() []check.Rule {
 	return slices.Concat(
 		requestsRules(), handlesRules(), validateRules(), admitRules(), memoryRules(),
 		requestRules(), oddityRules(), refusalRules(), dryRunRules(), scopeRules(), unrelatedRules(), sameFieldsRules(), listsRules(),
-		cacheRules(), failureRules(), initializationRules(), factoryRules(), lifecycleRules(),
+		cacheRules(), failureRules(), authorizerRules(), initializationRules(), factoryRules(), lifecycleRules(),
 		historyRules(), deletionRules(),
 	)
 }
