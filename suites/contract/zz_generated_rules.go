@@ -24,7 +24,7 @@
 //   - U2 user-is-unchanged (SHOULD): The plugin does not change the user: its name, groups or extra.
 //   - P1 no-panic-without-object (MUST): The plugin does not panic on the requests of the Subject, nor on requests without an object, such as DELETE and CONNECT.
 //   - P2 no-panic-on-other-types (MUST): The plugin does not panic if the object has another type than expected: unstructured, only metadata, or a wrong type.
-//   - P3 unknown-subresources-are-ignored (MUST): The plugin does not panic on unknown subresources, on the options of a CONNECT request, or on unknown resources. It ignores subresources that are not in Subject.Subresources.
+//   - P3 unknown-subresources-are-ignored (MUST): The plugin does not panic on subresources, on the options of a CONNECT request, or on unknown resources. It ignores the subresources that an API server serves and that are not in Subject.Subresources.
 //   - P4 no-panic-on-odd-names (SHOULD): The plugin does not panic on unusual names: no namespace, no name, only a generateName, or the name of the namespace.
 //   - P6 object-interfaces-are-optional (SHOULD): If a plugin does not use the ObjectInterfaces, it behaves the same when they are nil.
 //   - P7 no-panic-on-odd-options (SHOULD): The plugin does not panic on unusual options and objects: no options, options of another operation, an object in deletion, a name of 253 letters or with non-ASCII characters.
@@ -57,6 +57,7 @@
 //   - F4 failures-are-not-forbidden (SHOULD): If a read from the API server fails with 500, the plugin does not refuse with 403 or with another code that means that the client must not try again.
 //   - F5 mapper-errors-fail-closed (MUST): If the RESTMapper returns an error, the plugin refuses, or responds as without the error.
 //   - R3 cache-misses-are-read-live (SHOULD): If a cache has synced but is outdated, the plugin does not refuse a request because the cache lacks an object that the API server has. If it reads the object from the API server, the result is the same as with the cache.
+//   - F6 authorizer-is-asked-about-the-request (SHOULD): The plugin asks the authorizer about the user, the namespace and the name of each request, and about no more: not about all namespaces, all names or all verbs, and not about a namespace for a cluster-scoped resource.
 //   - I1 missing-dependencies-are-reported (MUST): If something that the plugin needs was not injected, ValidateInitialization returns an error that names it.
 //   - I2 validate-initialization-only-looks (SHOULD): ValidateInitialization has no side effects: called again, it returns the same result and starts nothing.
 //   - I3 injection-order-does-not-matter (SHOULD): The order of injection does not matter.

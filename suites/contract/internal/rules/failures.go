@@ -93,7 +93,7 @@ func checkAuthorizerErrors(t *check.T) {
 // compareWithDenied reports requests that the plugin admits with the given authorizer, and refuses
 // with an authorizer that denies.
 func compareWithDenied(t *check.T, does string, with func() authorizer.Authorizer) {
-	if !slices.ContainsFunc(injected(t), func(name string) bool { return name == "WantsAuthorizer" || name == "WantsUnconditionalAuthorizer" }) {
+	if !slices.ContainsFunc(injected(t), isAuthorizer) {
 		t.Unsupported("no authorizer is injected into the plugin")
 	}
 	send := func(request framework.Request, authorizer authorizer.Authorizer) check.Response {

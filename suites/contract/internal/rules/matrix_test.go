@@ -64,7 +64,7 @@ func mutants() map[string]mutant {
 	all := map[string]mutant{}
 	for _, family := range []map[string]mutant{
 		handlesMutants(), admitMutants(), aliasMutants(), fragileMutants(), answerMutants(), unrelatedMutants(),
-		cacheMutants(), worldMutants(), failureMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(), objectMutants(),
+		cacheMutants(), worldMutants(), failureMutants(), authorizerMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(), objectMutants(),
 	} {
 		maps.Copy(all, family)
 	}

@@ -12,7 +12,7 @@ func All() []check.Rule {
 	return slices.Concat(
 		requestsRules(), handlesRules(), validateRules(), admitRules(), memoryRules(),
 		requestRules(), oddityRules(), refusalRules(), dryRunRules(), scopeRules(), unrelatedRules(), decoyRules(), sameFieldsRules(), listsRules(), boundariesRules(), typesRules(),
-		cacheRules(), countRules(), failureRules(), initializationRules(), factoryRules(), lifecycleRules(),
+		cacheRules(), countRules(), failureRules(), authorizerRules(), initializationRules(), factoryRules(), lifecycleRules(),
 		historyRules(), deletionRules(), updatesRules(),
 	)
 }

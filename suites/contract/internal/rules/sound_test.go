@@ -302,8 +302,11 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	if p.strict && len(pod.Spec.Containers) == 0 {
 		return admission.NewForbidden(a, fmt.Errorf("the pod has no containers"))
 	}
-	if a.GetOperation() != admission.Create || a.GetUserInfo() == nil {
+	if a.GetOperation() == admission.Delete || a.GetUserInfo() == nil {
 		return nil
+	}
+	if err := p.mayLabel(ctx, a); err != nil || a.GetOperation() != admission.Create {
+		return err
 	}
 	if err := p.knowsOwners(a, pod); err != nil {
 		return err
@@ -349,14 +352,22 @@ func (p *sound) isSingle(ctx context.Context, a admission.Attributes, pod *corev
 
 // authorize returns an error if the user may not use a team.
 func (p *sound) authorize(ctx context.Context, a admission.Attributes, team string) error {
-	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: a.GetUserInfo(), Verb: "use", APIGroup: "sound.example.com", Resource: "teams", Name: team, ResourceRequest: true,
-	})
+	return p.ask(ctx, a, authorizer.AttributesRecord{Verb: "use", APIGroup: "sound.example.com", Resource: "teams", Name: team})
+}
+
+// mayLabel returns an error if the user may not label the pod.
+func (p *sound) mayLabel(ctx context.Context, a admission.Attributes) error {
+	return p.ask(ctx, a, authorizer.AttributesRecord{Verb: "label", Resource: "pods", Namespace: a.GetNamespace(), Name: a.GetName()})
+}
+
+func (p *sound) ask(ctx context.Context, a admission.Attributes, question authorizer.AttributesRecord) error {
+	question.User, question.ResourceRequest = a.GetUserInfo(), true
+	decision, _, err := p.authorizer.Authorize(ctx, question)
 	switch {
 	case err != nil:
 		return apierrors.NewInternalError(err)
 	case decision != authorizer.DecisionAllow:
-		return admission.NewForbidden(a, fmt.Errorf("user %q may not use team %q", a.GetUserInfo().GetName(), team))
+		return admission.NewForbidden(a, fmt.Errorf("user %q may not %s %s %q", a.GetUserInfo().GetName(), question.Verb, question.Resource, question.Name))
 	}
 	return nil
 }
