@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -429,6 +430,7 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 			framework.Create(pod(func(p *corev1.Pod) { p.Namespace, p.Spec.SchedulerName = "red", scheduler })),
 			framework.UpdateWith(stored, func(p *corev1.Pod) { p.Spec.Priority, p.Annotations = nil, map[string]string{"a": "b"} }),
 			framework.Delete(stored),
+			framework.Create(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: stored.Name, Namespace: stored.Namespace}}).WithSubresource("eviction", stored),
 			framework.Create(pod(func(p *corev1.Pod) { p.Labels = map[string]string{singleMark: "true"} })),
 		},
 		Reject: []framework.Request{
