@@ -94,7 +94,7 @@ func NewWorld(t framework.T, options ...Option) *World {
 		t.Fatalf("make World: Unsynced: %v", err)
 	}
 	w.informers.MarkUnsynced(ids)
-	if err := w.put(c.objects); err != nil {
+	if err := w.putFirst(c.objects); err != nil {
 		t.Fatalf("make World: WithObjects: %v", err)
 	}
 	return w
@@ -116,7 +116,8 @@ func newWorld(t framework.T, c config, registry *kinds.Registry) *World {
 	return w
 }
 
-// WithObjects puts copies of objects into the store and the caches of the World. A list is replaced
+// WithObjects puts copies of objects into the store and the caches of the World. Two objects with the same kind, namespace
+// and name are an error. A list is replaced
 // by its items. The World sets the resource version of each object, and a UID if the object has
 // none.
 func WithObjects(objects ...runtime.Object) Option {

@@ -42,6 +42,11 @@ type Harness struct {
 func New(t framework.T, source Source, options ...Option) *Harness {
 	t.Helper()
 	h, err := Build(t, source, options...)
+	if err == nil && len(h.initializer.Log()) > 0 {
+		if _, ok := h.plugin.(admission.InitializationValidator); !ok {
+			t.Logf("%T has no ValidateInitialization, and gets %s: nothing would detect a missing injection before the first request. Add ValidateInitialization, which returns an error for each field that is nil", h.plugin, h.initializer.Log()[0].Interface)
+		}
+	}
 	return closeAfter(t, h, err)
 }
 

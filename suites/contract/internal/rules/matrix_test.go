@@ -92,8 +92,9 @@ func (m mutant) of() check.Subject {
 // checkRules checks rules against a Subject; without IDs all rules.
 func checkRules(subject check.Subject, ids ...string) (outcomes []rule.Outcome, misuse []string) {
 	plan := check.NewPlan(subject, rules.All(), rule.Options{Only: ids})
-	for _, rule := range plan.Rules() {
-		outcomes = append(outcomes, plan.Check(rule))
+	outcome := check.Ahead(plan)
+	for i := range plan.Rules() {
+		outcomes = append(outcomes, outcome(i))
 	}
 	return outcomes, plan.Misuse()
 }

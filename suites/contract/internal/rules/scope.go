@@ -36,16 +36,16 @@ func scopeRules() []check.Rule {
 // checkNameInBody compares the responses to creates of subresources with those to the same requests without a name in the body. API servers
 // refuse updates without one, and set the namespace of each body (k8s.io/apiserver/pkg/endpoints/handlers).
 func checkNameInBody(t *check.T) {
+	uncalled, remove := t.Plugin(), func(object metav1.Object) { object.SetName("") }
 	for _, request := range t.Requests() {
 		for _, phase := range check.Phases() {
+			if given, ok := t.AttributesFor(uncalled, request, phase); !ok || given.Subresource == "" || given.Operation != admission.Create || !check.WouldCall(uncalled.Plugin(), phase, given.Operation) {
+				continue
+			}
 			send := func(without bool) (check.Response, bool) {
 				h := t.Plugin()
 				given, ok := t.AttributesFor(h, request, phase)
-				if !ok || given.Subresource == "" || given.Operation != admission.Create || !check.WouldCall(h.Plugin(), phase, given.Operation) {
-					return check.Response{}, false
-				}
-				remove := func(object metav1.Object) { object.SetName("") }
-				if without && !given.EditMetadata(remove) {
+				if !ok || without && !given.EditMetadata(remove) {
 					return check.Response{}, false
 				}
 				result, thrown := t.Call(h, given.Record(), phase)
