@@ -10,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/minor"
 	objects "github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/processes"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,9 +43,12 @@ type Harness struct {
 func New(t framework.T, source Source, options ...Option) *Harness {
 	t.Helper()
 	h, err := Build(t, source, options...)
-	if err == nil && len(h.initializer.Log()) > 0 {
-		if _, ok := h.plugin.(admission.InitializationValidator); !ok {
-			t.Logf("%T has no ValidateInitialization, and gets %s: nothing would detect a missing injection before the first request. Add ValidateInitialization, which returns an error for each field that is nil", h.plugin, h.initializer.Log()[0].Interface)
+	for _, wants := range minor.Table() {
+		if err != nil {
+			break
+		}
+		if _, lacks := wants.Setter(h.plugin); lacks != nil && !errors.Is(lacks, minor.ErrNoMethod) {
+			t.Logf("initialize %T: %s was not called: %v", h.plugin, wants.Method, lacks)
 		}
 	}
 	return closeAfter(t, h, err)

@@ -39,9 +39,9 @@ type logged struct {
 
 func (l *logged) Logf(format string, args ...any) { l.logs += fmt.Sprintf(format, args...) }
 
-// New says that nothing detects a missing injection.
+// New says why a setter is not called.
 func TestNoValidateInitialization(t *testing.T) {
-	for want, wants := range map[string]bool{"unchecked has no ValidateInitialization, and gets WantsExternalKubeClientSet": true, "": false} {
+	for want, wants := range map[string]bool{"unchecked: SetExternalKubeClientSet was not called: the plugin has no method ValidateInitialization() error, which is part of WantsExternalKubeClientSet: add it": true, "": false} {
 		l := &logged{T: t}
 		harness.New(l, harness.FromFactory(func(io.Reader) (admission.Interface, error) {
 			p := &scripted{Handler: admission.NewHandler(admission.Create)}

@@ -26,6 +26,8 @@ func instanceRules() []check.Rule {
 			Fix:    "Keep state in the plugin and not in package variables. Start nothing in the factory.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/108483", "https://github.com/kubernetes/kubernetes/issues/110529"},
 			Check:  checkInstances,
+			// Plugins of other checks would change what instances share.
+			Exclusive: true,
 		},
 		{
 			ID: "K4", Name: "registers-one-name", Level: framework.Should,
