@@ -102,7 +102,9 @@ func (s *scene) interrupt(t *testing.T, c interruptedCommand, signal syscall.Sig
 	pids, _ := os.ReadFile(s.hung)
 	for _, text := range strings.Fields(string(pids)) {
 		child, _ := strconv.Atoi(text)
-		if state := stateOf(child); state != "" && syscall.Kill(child, syscall.SIGKILL) == nil && !c.leaves {
+		// A process that was killed is runnable until a processor is free for it to end.
+		gone := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 2*time.Second, true, func(context.Context) (bool, error) { return c.leaves || stateOf(child) == "", nil })
+		if state := stateOf(child); state != "" && syscall.Kill(child, syscall.SIGKILL) == nil && gone != nil {
 			t.Errorf("process %d is left, in state %s", child, state)
 		}
 	}
