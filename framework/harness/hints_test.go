@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// A subresource that only looks like one of Kubernetes is an error. Others may be those of an aggregated API server.
+// A subresource that only looks like one of Kubernetes is an error. An aggregated API server may serve another one.
 func TestMisspeltSubresource(t *testing.T) {
 	h := harness.New(t, plugin(nil, nil))
 	_, err := h.Run(t.Context(), framework.Create(pod("p")).WithSubresource("evicton", pod("p")))

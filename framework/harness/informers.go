@@ -17,6 +17,9 @@ const (
 	// ready. A plugin that is not ready then may wait in its requests, which takes longer.
 	readyLimit = 500 * time.Millisecond
 	readyPoll  = time.Millisecond
+	// mostPolls is how often Build looks, at most, for informers whose plugin has no ready function; fewPolls, if
+	// none of them begins.
+	mostPolls, fewPolls = 50, 5
 	// ownInformers is the package of the informers of a World.
 	ownInformers = "github.com/admissiontest/admissiontest/fakes/internal/informer"
 )
@@ -42,8 +45,32 @@ func (h *Harness) findInformers(ctx context.Context, plugins ...admission.Interf
 			}
 			time.Sleep(readyPoll) //nolint:forbidigo // client-go does not tell when an informer has synced
 		}
+		for n := 1; len(found.ready) == 0 && n <= mostPolls && h.starting(found.caches, n); n++ {
+			time.Sleep(readyPoll) //nolint:forbidigo // see above
+		}
 		return true
 	})
+}
+
+// starting reports whether informers with these caches have begun to read, and not all of them watch, after this many polls.
+// Without a ready function, nothing else tells that they have started.
+func (h *Harness) starting(caches []cache.Store, polls int) bool {
+	held := map[uintptr]bool{} // a plugin can hold an informer and its lister
+	for _, each := range caches {
+		if v := reflect.ValueOf(each); v.Kind() == reflect.Pointer {
+			held[v.Pointer()] = true
+		}
+	}
+	reads, watches := 0, 0
+	for _, call := range h.world.Calls() {
+		if call.Informer {
+			reads++
+		}
+		if call.Informer && call.Verb == "watch" {
+			watches++
+		}
+	}
+	return watches < len(held) && (reads > 0 || polls <= fewPolls)
 }
 
 // informersOf has what plugins hold of their informers.
