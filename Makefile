@@ -224,12 +224,13 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 	$(BIN) run $(VERSIONFLAG) --report $(REPORTS) $(ARGS)
 
 .PHONY: bench
-bench: test-assets ## Compare the catalogue with a bare client, and measure rules for webhooks; with ARGS=-cold, a build with empty caches.
+bench: test-assets ## Compare the catalogue with a bare client, and measure rules for webhooks and plugins; with ARGS=-cold, a build with empty caches.
 ifeq ($(ARGS),-cold)
 	hack/cold
 else
 	$(call go-on,$(NEWEST)) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
 	$(WITH_RACE) $(call go-on,$(NEWEST)) test $(RACE) -run '^$$' -bench BenchmarkSound -benchtime 3x ./suites/webhook/internal/rules
+	$(call go-on,$(NEWEST)) test -run '^$$' -bench BenchmarkContract -benchtime 1x ./suites/contract/internal/rules
 endif
 
 .PHONY: replicas

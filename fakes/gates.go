@@ -74,6 +74,6 @@ func (g gates) unknown(what string, name featuregate.Feature, where string) erro
 		known = append(known, string(each))
 	}
 	slices.Sort(known)
-	return fmt.Errorf("%s feature gate %q%s, which is not registered%s; register a gate of your own as your API server does, with utilfeature.DefaultMutableFeatureGate.Add, or inject gates that have it with fakes.InjectFeatureGates",
+	return fmt.Errorf("%s feature gate %q%s, which is not registered%s; register a gate of your own as your API server does, and one of Kubernetes itself in a _test.go file, with utilfeature.DefaultMutableFeatureGate.Add, or inject gates that have it with fakes.InjectFeatureGates",
 		what, name, where, suggest.DidYouMean(string(name), known))
 }

@@ -71,7 +71,7 @@ func TestUnknownGates(t *testing.T) {
 	plugin := &gatedPlugin{}
 	i := fakes.NewInitializer(nil, fakes.InjectFeatureGates(fakes.Gates(map[featuregate.Feature]bool{"ExampleStrikt": true, "Mine": true})))
 	i.Initialize(plugin)
-	wantInError(t, i.Err(), `WantsFeatures: the test sets feature gate "ExampleStrikt", which is not registered; did you mean "ExampleStrict"?`, "utilfeature.DefaultMutableFeatureGate.Add")
+	wantInError(t, i.Err(), `WantsFeatures: the test sets feature gate "ExampleStrikt", which is not registered; did you mean "ExampleStrict"?`, "one of Kubernetes itself in a _test.go file, with utilfeature.DefaultMutableFeatureGate.Add")
 
 	i = fakes.NewInitializer(nil)
 	i.Initialize(&misreadingPlugin{})

@@ -210,6 +210,9 @@ func TestShuffleLists(t *testing.T) {
 			t.Error("a seed gives two orders")
 		}
 		orders[fmt.Sprint(first)] = true
+		if all, err := w.Client().CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}); err != nil || all.Items[0].Name != first[0] {
+			t.Errorf("a client gets another order: %v, %v", all, err)
+		}
 	}
 	if len(orders) < 5 {
 		t.Errorf("ten seeds give %d orders", len(orders))

@@ -35,18 +35,40 @@ func (w *World) Put(objects ...runtime.Object) {
 	}
 }
 
-func (w *World) put(objects []runtime.Object) error {
+// putFirst puts the objects of WithObjects, each of them once.
+func (w *World) putFirst(objects []runtime.Object) error {
 	prepared, err := w.prepareAll(objects)
 	if err != nil {
 		return err
 	}
+	seen := map[string]bool{}
+	for _, p := range prepared {
+		key := fmt.Sprintf("%s %q", p.kind.GVK, informer.KeyOf(p.object))
+		if kinds.Metadata(p.object).GetName() != "" && seen[key] {
+			return fmt.Errorf("there are two objects %s: leave one out, or give it another name", key)
+		}
+		seen[key] = true
+	}
+	w.putAll(prepared)
+	return nil
+}
+
+func (w *World) put(objects []runtime.Object) error {
+	prepared, err := w.prepareAll(objects)
+	if err == nil {
+		w.putAll(prepared)
+	}
+	return err
+}
+
+func (w *World) putAll(prepared []prepared) {
+	w.t.Helper()
 	w.store.Lock()
 	for _, p := range prepared {
 		w.putLocked(p.kind, p.object)
 	}
 	w.store.Unlock()
 	w.waitForHandlers()
-	return nil
 }
 
 // putLocked stores an object that a test gave.

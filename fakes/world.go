@@ -94,7 +94,7 @@ func NewWorld(t framework.T, options ...Option) *World {
 		t.Fatalf("make World: Unsynced: %v", err)
 	}
 	w.informers.MarkUnsynced(ids)
-	if err := w.put(c.objects); err != nil {
+	if err := w.putFirst(c.objects); err != nil {
 		t.Fatalf("make World: WithObjects: %v", err)
 	}
 	return w
@@ -116,7 +116,8 @@ func newWorld(t framework.T, c config, registry *kinds.Registry) *World {
 	return w
 }
 
-// WithObjects puts copies of objects into the store and the caches of the World. A list is replaced
+// WithObjects puts copies of objects into the store and the caches of the World. Two objects with the same kind, namespace
+// and name are an error. A list is replaced
 // by its items. The World sets the resource version of each object, and a UID if the object has
 // none.
 func WithObjects(objects ...runtime.Object) Option {
@@ -238,9 +239,13 @@ func (w *World) MarkSynced(types ...runtime.Object) {
 // for all its types.
 func (w *World) HasUnsynced() bool { return w.informers.HasUnsynced() }
 
-// ShuffleLists makes listers return objects in a random order that depends on the seed. Before the
-// first call, objects are sorted by namespace and name. A plugin must not depend on either order.
-func (w *World) ShuffleLists(seed uint64) { w.informers.Shuffle(seed) }
+// ShuffleLists makes listers, and lists by clients, return objects in a random order that depends on the seed. Before
+// the first call, objects are sorted by namespace and name. A plugin must not depend on either order.
+func (w *World) ShuffleLists(seed uint64) {
+	w.store.Lock()
+	defer w.store.Unlock()
+	w.store.Seed = &seed
+}
 
 // HasSyncedCalls returns how many times HasSynced was called on informers that had not synced. A
 // test can use it to see whether a plugin waits for its caches. A call of Done on the checker that

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 
 	"example.com/owner"
 	"github.com/admissiontest/admissiontest/fakes"
@@ -65,4 +66,14 @@ func TestDefaultOwner(t *testing.T) {
 	if got := harness.Mutated[*corev1.Pod](t, result).Labels[plugin.Label]; got != "ops" {
 		t.Errorf("owner is %q, want ops", got)
 	}
+}
+
+// In a chain, NamespaceLifecycle refuses pods of a namespace that does not exist, before the plugin looks at it.
+func TestChain(t *testing.T) {
+	w := fakes.NewWorld(t, fakes.WithObjects(namespace("owned", "blue")),
+		fakes.WithAuthorizer(fakes.Deny().Unless("joe", "use", "teams.example.com", "blue"))) // for plugins that ask
+	plugins := []harness.Source{harness.FromRegister(lifecycle.PluginName, lifecycle.Register), harness.FromRegister(plugin.PluginName, plugin.Register)}
+	h := harness.NewChain(t, harness.Chain{Plugins: plugins}, harness.WithWorld(w))
+	h.Do(framework.Create(pod("owned"))).MustAllow(t)
+	h.Do(framework.Create(pod("absent"))).MustReject(t, metav1.StatusReasonNotFound, "absent")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	objects "github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
 // ordinaryUser returns the user of requests without one.
@@ -73,6 +75,9 @@ func (h *Harness) prepare(request framework.Request) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := misspelt(&request, found.resource); err != nil {
+		return nil, err
+	}
 	p := &prepared{
 		target:    found,
 		request:   &request,
@@ -92,6 +97,20 @@ func (h *Harness) prepare(request framework.Request) (*prepared, error) {
 		p.options, p.dryRun = optionsOf(&request, p.operation)
 	}
 	return p, nil
+}
+
+// misspelt returns an error if a request for a resource of Kubernetes has a subresource that only looks like one.
+func misspelt(request *framework.Request, resource schema.GroupVersionResource) error {
+	served := []string{
+		"approval", "attach", "binding", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward", "proxy", "resize", "scale", "status", "token",
+	}
+	if request.InProcess.ImpossibleBecause != "" || slices.Contains(served, request.Subresource) || !clientscheme.Scheme.IsGroupRegistered(resource.Group) {
+		return nil
+	}
+	if hint := suggest.DidYouMean(request.Subresource, served); hint != "" {
+		return fmt.Errorf("no API server serves %s/%s%s", resource.Resource, request.Subresource, hint)
+	}
+	return nil
 }
 
 // setNamespace determines the namespace of the request and sets it in the objects. In an object to create,

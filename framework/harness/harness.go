@@ -10,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/minor"
 	objects "github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/processes"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +43,14 @@ type Harness struct {
 func New(t framework.T, source Source, options ...Option) *Harness {
 	t.Helper()
 	h, err := Build(t, source, options...)
+	for _, wants := range minor.Table() {
+		if err != nil {
+			break
+		}
+		if _, lacks := wants.Setter(h.plugin); lacks != nil && !errors.Is(lacks, minor.ErrNoMethod) {
+			t.Logf("initialize %T: %s was not called: %v", h.plugin, wants.Method, lacks)
+		}
+	}
 	return closeAfter(t, h, err)
 }
 

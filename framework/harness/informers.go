@@ -35,7 +35,11 @@ func (h *Harness) findInformers(ctx context.Context, plugins ...admission.Interf
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	processes.UntilDone(ctx, 0, func() bool { // a ready function may block
-		for ctx.Err() == nil && !found.isReady() && len(h.Goroutines()) > 0 {
+		for n := 1; ctx.Err() == nil && !found.isReady(); n++ {
+			seldom := n&(n-1) == 0 // a profile of the goroutines takes long
+			if len(found.caches) == 0 && seldom && len(h.Goroutines()) == 0 {
+				break
+			}
 			time.Sleep(readyPoll) //nolint:forbidigo // client-go does not tell when an informer has synced
 		}
 		return true

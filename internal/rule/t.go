@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -29,6 +30,8 @@ type T struct {
 	// unobserved says why the rule cannot be judged.
 	unobserved []string
 	reached    int
+	// hurried is true if a function of HalfBudget has returned true, or the budget was used up.
+	hurried atomic.Bool
 }
 
 // Names are what the messages of a T name.
@@ -144,8 +147,18 @@ func (t *T) Incomplete(format string, args ...any) {
 // HalfBudget returns a function that reports whether half of the time that is left now has
 // passed. A check uses it to send fewer requests to a Subject that is slow.
 func (t *T) HalfBudget() func() bool {
-	return t.limit.halfLeft()
+	late := t.limit.halfLeft()
+	return func() bool {
+		is := late()
+		if is {
+			t.hurried.Store(true)
+		}
+		return is
+	}
 }
+
+// Hurried reports whether the check sent fewer requests because it took long, or did not end in time.
+func (t *T) Hurried() bool { return t.hurried.Load() }
 
 // Run runs the check of a rule and the cleanups, and returns the outcome. If the budget is used up,
 // the outcome is a failure if there is one already, or if the check does not return soon after:
@@ -181,6 +194,7 @@ const lastCall = 3 * time.Second
 // overdue returns the verdict of a check whose budget is used up. Only failures so far count: what
 // the check finds afterwards comes from its canceled context.
 func (t *T) overdue(done <-chan struct{}, budget time.Duration) (framework.Verdict, string) {
+	t.hurried.Store(true)
 	t.mu.Lock()
 	found := t.failures[:len(t.failures):len(t.failures)]
 	t.mu.Unlock()

@@ -53,5 +53,6 @@
 // # Not promised
 //
 // A pass proves nothing about code that the requests of the Subject do not reach. Data
-// races are found only when go test runs with -race.
+// races are found only when go test runs with -race. Without it, a lost update of a counter is found if the plugin
+// calls a method of the attributes between its read and its write.
 package contract

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -32,15 +33,24 @@ func (p *forbidden) Admit(_ context.Context, a admission.Attributes, _ admission
 }
 
 func (p *forbidden) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if pod := podOf(a); pod != nil && pod.Labels[forbiddenLabel] == "true" {
+	pod := podOf(a)
+	switch {
+	case pod != nil && pod.Labels[forbiddenLabel] == "true":
 		return admission.NewForbidden(a, errors.New("the pod is forbidden"))
+	case pod == nil && createsPod(a):
+		return apierrors.NewBadRequest("the object is no pod")
+	default:
+		return nil
 	}
-	return nil
+}
+
+func createsPod(a admission.Attributes) bool {
+	return a.GetOperation() == admission.Create && a.GetResource().GroupResource() == corev1.Resource("pods") && a.GetSubresource() == ""
 }
 
 // podOf returns the pod that a request creates; nil for other requests.
 func podOf(a admission.Attributes) *corev1.Pod {
-	if a.GetOperation() != admission.Create || a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" {
+	if !createsPod(a) {
 		return nil
 	}
 	pod, _ := a.GetObject().(*corev1.Pod)

@@ -24,7 +24,7 @@
 //   - U2 user-is-unchanged (SHOULD): The plugin does not change the user: its name, groups or extra.
 //   - P1 no-panic-without-object (MUST): The plugin does not panic on the requests of the Subject, nor on requests without an object, such as DELETE and CONNECT.
 //   - P2 no-panic-on-other-types (MUST): The plugin does not panic if the object has another type than expected: unstructured, only metadata, or a wrong type.
-//   - P3 unknown-subresources-are-ignored (MUST): The plugin does not panic on unknown subresources, on the options of a CONNECT request, or on unknown resources. It ignores subresources that are not in Subject.Subresources.
+//   - P3 unknown-subresources-are-ignored (MUST): The plugin does not panic on subresources, on the options of a CONNECT request, or on unknown resources. It ignores the subresources that an API server serves and that are not in Subject.Subresources.
 //   - P4 no-panic-on-odd-names (SHOULD): The plugin does not panic on unusual names: no namespace, no name, only a generateName, or the name of the namespace.
 //   - P6 object-interfaces-are-optional (SHOULD): If a plugin does not use the ObjectInterfaces, it behaves the same when they are nil.
 //   - P7 no-panic-on-odd-options (SHOULD): The plugin does not panic on unusual options and objects: no options, options of another operation, an object in deletion, a name of 253 letters or with non-ASCII characters.
@@ -37,21 +37,26 @@
 //   - D1 dry-run-has-no-side-effects (MUST): A dry run has no side effects: the plugin writes nothing, and keeps nothing in memory that changes later responses.
 //   - D2 dry-run-gets-the-same-answer (MUST): A dry run gets the same response as the request itself, with the same changes.
 //   - S1 other-resources-are-ignored (SHOULD): The plugin ignores resources that it is not for, including custom resources with the same name in another group: it admits them unchanged and makes no calls.
-//   - S2 namespace-comes-from-the-request (SHOULD): The plugin uses the namespace of the request: if the body has no namespace, the result is the same.
-//   - S4 name-comes-from-the-request (SHOULD): The plugin uses the name of the request: if the body of an update or of a subresource has no name, the result is the same.
+//   - S4 name-comes-from-the-request (SHOULD): The plugin uses the name of the request: if the body for a subresource has no name, the result is the same.
 //   - S5 generated-names-do-not-matter (SHOULD): A create with generateName gets the same response as a create with a name.
 //   - S6 unrelated-labels-do-not-matter (SHOULD): A label and an annotation that the plugin does not know do not change the response.
 //   - S7 other-namespaces-do-not-matter (SHOULD): Objects in other namespaces do not change the response.
+//   - W1 objects-that-do-not-apply-do-not-count (SHOULD): An object does not count if it has expired, or if its label selector does not match.
 //   - S3 subresources-with-the-same-fields-are-checked (SHOULD): What the plugin refuses in a container, in resources or in replicas, it also refuses in the subresources that set them: ephemeralcontainers, resize and scale.
-//   - S8 every-list-element-is-checked (SHOULD): What the plugin refuses in an element of a list, it also refuses if the element is behind another one. What it refuses in a container, it also refuses in an init container.
+//   - S8 every-list-element-is-checked (SHOULD): What the plugin refuses in an element of a list, it also refuses if the element is behind another one. What it refuses in a container, it also refuses in an init container, and in the containers of the other kinds that it checks.
+//   - S9 values-are-compared-to-their-end (SHOULD): If the plugin refuses a request for one letter of a name, an image, a user or a namespace, it also refuses it for more letters before or behind: registry.example.comevil/app is not registry.example.com/app.
+//   - P8 unknown-types-are-not-admitted (SHOULD): What the plugin refuses, it does not admit as *unstructured.Unstructured: it gives the same answer or an error.
+//   - P9 optional-fields-can-be-absent (SHOULD): The plugin does not panic if an optional field is absent: replicas, a security context, a command. Its verdict is then the same as for the default of the API server.
 //   - R1 waits-for-caches (MUST): While caches have not synced, the plugin waits, reads from the API server, or refuses. It does not decide from an empty cache.
 //   - X1 calls-use-the-request-context (SHOULD): Calls that a plugin makes for a request use the context of the request, and end when it ends.
+//   - R5 counts-are-read-live (SHOULD): What the plugin refuses because of objects that were created just before, it also refuses while its caches do not have these objects yet.
 //   - F1 no-opinion-is-not-allow (MUST): If the authorizer has no opinion, the plugin responds as if the authorizer had denied.
 //   - F2 api-errors-fail-closed (MUST): If a read from the API server fails, the plugin refuses, or responds as without the error. An error does not mean "not found".
 //   - F3 authorizer-errors-fail-closed (MUST): If the authorizer returns an error, the plugin does not admit a request that it refuses when the authorizer denies.
 //   - F4 failures-are-not-forbidden (SHOULD): If a read from the API server fails with 500, the plugin does not refuse with 403 or with another code that means that the client must not try again.
 //   - F5 mapper-errors-fail-closed (MUST): If the RESTMapper returns an error, the plugin refuses, or responds as without the error.
 //   - R3 cache-misses-are-read-live (SHOULD): If a cache has synced but is outdated, the plugin does not refuse a request because the cache lacks an object that the API server has. If it reads the object from the API server, the result is the same as with the cache.
+//   - F6 authorizer-is-asked-about-the-request (SHOULD): The plugin asks the authorizer about the user, the namespace and the name of each request, and about no more: not about all namespaces, all names or all verbs, and not about a namespace for a cluster-scoped resource.
 //   - I1 missing-dependencies-are-reported (MUST): If something that the plugin needs was not injected, ValidateInitialization returns an error that names it.
 //   - I2 validate-initialization-only-looks (SHOULD): ValidateInitialization has no side effects: called again, it returns the same result and starts nothing.
 //   - I3 injection-order-does-not-matter (SHOULD): The order of injection does not matter.
@@ -59,13 +64,14 @@
 //   - I5 uses-injected-feature-gates (SHOULD): The plugin uses the feature gates that were injected, and does not read the global gates while it handles a request.
 //   - K1 bad-configuration-is-refused (MUST): The factory refuses a configuration that it cannot read or parse. It does not panic, hang, or continue without it.
 //   - K2 unknown-configuration-fields-are-refused (SHOULD): The factory refuses a configuration with an unknown field, or with the same field twice.
-//   - K3 instances-are-independent (MUST): Plugins of one factory are independent of each other, and the factory starts no goroutines.
+//   - K3 instances-are-independent (MUST): Plugins of one factory, also with different configurations, are independent of each other, and the factory starts no goroutines.
 //   - K4 registers-one-name (SHOULD): The register function registers its plugin under exactly one name.
 //   - T1 concurrent-requests-are-independent (MUST): Concurrent requests have the same outcomes as sequential ones.
-//   - T2 list-order-does-not-matter (SHOULD): The outcome of a request does not depend on the order in which a lister returns objects.
+//   - T2 list-order-does-not-matter (SHOULD): The outcome of a request does not depend on the order in which a lister returns objects, nor does the verdict on that of a list by a client.
 //   - L1 goroutines-end-when-drained (MUST): All goroutines of a plugin end after the drained notification.
 //   - T3 used-plugin-answers-like-a-new-one (MUST): After objects of the cluster have changed, a plugin that has already handled requests responds like a new instance of the plugin.
 //   - L2 event-handlers-accept-tombstones (MUST): Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.
 //   - Y1 deleting-objects-can-be-updated (MUST): An update of an object in deletion is neither refused nor mutated, if the plugin has admitted the object as it is.
 //   - Y2 collections-can-be-deleted (MUST): A delete from a deletecollection request, which has no name, gets the same response as a delete of the object.
+//   - Y3 unrelated-updates-are-admitted (SHOULD): An update that changes only a label, an annotation or a finalizer is admitted, also if the plugin would refuse the creation of the object today: for its content, or because of a limit that the stored objects have reached.
 package contract

@@ -91,5 +91,6 @@ func (r *Request) found() (objects []runtime.Object, revision string, err error)
 			objects = append(objects, object)
 		}
 	}
+	r.objects.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 	return objects, r.objects.Version(), nil
 }

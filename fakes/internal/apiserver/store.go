@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sort"
 	"strconv"
@@ -29,6 +30,8 @@ type Store struct {
 	OnChange func(Change)
 	// Changed is raised after each change.
 	Changed Signal
+	// Seed decides the order of lists. Nil means that they are sorted by namespace and name.
+	Seed *uint64
 
 	objects  map[schema.GroupVersionResource]map[Key]runtime.Object
 	revision uint64
@@ -75,6 +78,13 @@ func (s *Store) Revision() uint64 { return s.revision }
 
 // Version returns Revision as a resource version.
 func (s *Store) Version() string { return strconv.FormatUint(s.revision, 10) }
+
+// Shuffle swaps n sorted elements until they are in the order of the Seed.
+func (s *Store) Shuffle(n int, swap func(i, j int)) {
+	if s.Seed != nil {
+		rand.New(rand.NewPCG(*s.Seed, uint64(n))).Shuffle(n, swap) //nolint:gosec // a test can repeat the order
+	}
+}
 
 // Get returns an object, or nil.
 func (s *Store) Get(k *kinds.Kind, at Key) runtime.Object { return s.objects[k.GVR][at] }

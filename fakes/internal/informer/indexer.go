@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 
@@ -170,11 +169,7 @@ func (inf *Informer) outLocked(items []*item) []any {
 
 // orderLocked returns items in the order of Shuffle.
 func (inf *Informer) orderLocked(items []*item) []*item {
-	if inf.set.shuffle == nil {
-		return items
-	}
 	items = slices.Clone(items)
-	order := rand.New(rand.NewPCG(*inf.set.shuffle, uint64(len(items)))) //nolint:gosec // a test can repeat the order
-	order.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+	inf.set.store.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 	return items
 }

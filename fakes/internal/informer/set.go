@@ -38,7 +38,6 @@ type Set struct {
 	followed  []cache.Store
 	others    map[any]*item // by object: what followed caches had at the last mark
 	epoch     uint64
-	shuffle   *uint64
 	asked     int
 	asking    apiserver.Signal
 	events    events
@@ -221,14 +220,6 @@ func (s *Set) HasUnsynced() bool {
 	s.store.Lock()
 	defer s.store.Unlock()
 	return len(s.unsynced) > 0
-}
-
-// Shuffle makes listers return objects in an order that depends on the seed. Without it, objects
-// are sorted by their keys.
-func (s *Set) Shuffle(seed uint64) {
-	s.store.Lock()
-	defer s.store.Unlock()
-	s.shuffle = &seed
 }
 
 // HasSyncedCalls returns how many times HasSynced was called on informers that had not synced, or

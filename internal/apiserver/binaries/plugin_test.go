@@ -115,6 +115,27 @@ func TestServerWithPlugins(t *testing.T) {
 	}
 }
 
+// Beside a server with plugins no etcd is built if one was downloaded.
+func TestPluginsUseDownloadedEtcd(t *testing.T) {
+	dir, fake := moduleOf(t, "", "github.com/x/y@v1.2.3")
+	o := Options{Plugins: []Plugin{{Package: dir}}, ObservePlugins: true, CacheDir: t.TempDir(), env: quiet(t), goCommand: fake}
+	downloadedIn(t, o.CacheDir, DefaultVersion)
+	if _, err := Ensure(t.Context(), o); err != nil || builds(t, fake) != 1 {
+		t.Errorf("%d programs were built (%v), want the server alone", builds(t, fake), err)
+	}
+}
+
+// If a plugin does not compile, the error names the version that its go.mod has.
+func TestPluginOfAnotherVersion(t *testing.T) {
+	dir, fake := moduleOf(t, "", "k8s.io/apiserver@v0.36.1")
+	script := strings.Replace(read(t, fake), "cp plugins.go", "[ ! -f plugins.go ] || { echo 'p.go:3: undefined: x' >&2; exit 1; }\ncp plugins.go", 1)
+	must(t, os.WriteFile(fake, []byte(script), 0o755)) //nolint:gosec // it is a program
+	_, err := Ensure(t.Context(), Options{Plugins: []Plugin{{Package: dir}}, CacheDir: t.TempDir(), env: quiet(t), goCommand: fake})
+	if want := "has k8s.io/apiserver v0.36.1, and this one is built with v0.37.2: for its own version, use --k8s-version 1.36.1"; !errors.Is(err, ErrBadPlugin) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Ensure = %v; want an ErrBadPlugin with %q", err, want)
+	}
+}
+
 // A library of Kubernetes that the plugin imports must not be newer than Kubernetes.
 func TestVersionConflicts(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -122,9 +122,22 @@ func (t *toolchain) buildServer(ctx context.Context, p program, packages []plugi
 	}
 	_, err = t.run(ctx, goCall{dir: source, doing: fmt.Sprintf("compiling %s %s with plugins", p.name, p.version), args: append(args, ".")})
 	if err != nil {
-		return t.badPlugin(ctx, fmt.Errorf("build %s %s with %s: %w", p.name, p.version, names(packages), err))
+		return t.badPlugin(ctx, fmt.Errorf("build %s %s with %s: %w%s", p.name, p.version, names(packages), err, otherVersions(p, packages)))
 	}
 	return nil
+}
+
+// otherVersions says which packages have another version of k8s.io/apiserver in their go.mod than a kube-apiserver: their code
+// may not compile with it.
+func otherVersions(p program, packages []pluginPackage) (text string) {
+	for _, one := range packages {
+		for _, m := range one.modules() {
+			if minor, known := strings.CutPrefix(m.Version, "v0."); known && m.Path == "k8s.io/apiserver" && m.Version != p.staging {
+				text += fmt.Sprintf("\nthe go.mod of %s has k8s.io/apiserver %s, and this one is built with %s: for its own version, use --k8s-version 1.%s", one.path, m.Version, p.staging, minor)
+			}
+		}
+	}
+	return text
 }
 
 // covers reports whether the plugins are built with coverage: if the server would write it
@@ -134,7 +147,8 @@ func (j *job) covers() bool { return j.getenv("GOCOVERDIR") != "" }
 // addEtcd copies the etcd of the plain control plane, which it builds if there is none.
 func addEtcd(ctx context.Context, plain *job, to dirs) error {
 	without := *plain
-	without.Plugins, without.Version = nil, "" // any version in the directory that the user names
+	// Any version in the directory that the user names, and any etcd: also one that was downloaded.
+	without.Plugins, without.Version, without.ObservePlugins = nil, "", false
 	found, _, err := without.find(ctx)
 	if err != nil {
 		found, err = without.build(ctx)

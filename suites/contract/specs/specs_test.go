@@ -12,6 +12,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -33,9 +34,12 @@ type refusing struct {
 }
 
 func (p *refusing) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	pod, ok := a.GetObject().(*corev1.Pod)
-	if a.GetOperation() != admission.Create || !ok || pod == nil || a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" {
+	if a.GetOperation() != admission.Create || a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" {
 		return nil
+	}
+	pod, ok := a.GetObject().(*corev1.Pod)
+	if !ok {
+		return apierrors.NewBadRequest("the object is no pod")
 	}
 	if pod.Labels["forbidden"] == "true" {
 		return admission.NewForbidden(a, fmt.Errorf("the pod is forbidden"))

@@ -1,10 +1,10 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +31,7 @@ func (e *ForeignEdit) Apply(was, is runtime.Object) {
 		return
 	}
 	e.undo(before.Elem(), after.Elem(), "")
-	e.add(after.Elem(), "")
+	e.add(is)
 }
 
 // offers counts a possible edit, and reports whether it is the selected edit.
@@ -57,7 +57,7 @@ func (e *ForeignEdit) undo(was, is reflect.Value, path string) {
 		e.undo(was.Elem(), is.Elem(), path)
 	case is.Kind() == reflect.Struct && allExported(is.Type()):
 		for i := range is.NumField() {
-			e.undo(was.Field(i), is.Field(i), path+"."+is.Type().Field(i).Name)
+			e.undo(was.Field(i), is.Field(i), jsonName(is.Type().Field(i), path))
 		}
 	case is.Kind() == reflect.Map && !was.IsNil() && !is.IsNil():
 		e.undoMap(was, is, path)
@@ -68,7 +68,7 @@ func (e *ForeignEdit) undo(was, is reflect.Value, path string) {
 	case is.Kind() == reflect.Interface && !was.IsNil() && !is.IsNil() && was.Elem().Type() == is.Elem().Type() && isReference(is.Elem().Kind()):
 		e.undo(was.Elem(), is.Elem(), path)
 	case is.CanSet():
-		if e.offers("reverted %s", label(path)) {
+		if e.offers("reverted %s", cmp.Or(path, "the object")) {
 			is.Set(was)
 		}
 	}
@@ -80,7 +80,7 @@ func (e *ForeignEdit) undoMap(was, is reflect.Value, path string) {
 		at := fmt.Sprintf("%s[%v]", path, key)
 		switch {
 		case !before.IsValid() || !after.IsValid():
-			if e.offers("reverted %s", label(at)) {
+			if e.offers("reverted %s", at) {
 				is.SetMapIndex(key, before) // removes the key if there was none before
 			}
 		default:
@@ -93,59 +93,24 @@ func (e *ForeignEdit) undoMap(was, is reflect.Value, path string) {
 }
 
 // add adds an entry to the selected map of strings or list of named values.
-func (e *ForeignEdit) add(is reflect.Value, path string) {
-	if e.Name != "" {
-		return
-	}
-	switch is.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !is.IsNil() {
-			e.add(is.Elem(), path)
+func (e *ForeignEdit) add(to runtime.Object) {
+	Places(to, func(at Place, is reflect.Value) {
+		switch of := is.Type(); {
+		case e.Name != "":
+		case is.Kind() == reflect.Map && of.Key().Kind() == reflect.String && of.Elem().Kind() == reflect.String:
+			if e.offers("added a key to %s", at.Path) {
+				is.SetMapIndex(reflect.ValueOf(ForeignMark).Convert(of.Key()), reflect.ValueOf("x").Convert(of.Elem()))
+			}
+		case is.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct && is.CanSet():
+			if named := is.Index(0).FieldByName("Name"); named.IsValid() && named.Kind() == reflect.String && e.offers("added an entry to %s", at.Path) {
+				// The copy may share pointers with the first element: only the plugin sees them.
+				more := reflect.New(of.Elem()).Elem()
+				more.Set(is.Index(0))
+				more.FieldByName("Name").SetString(named.String() + "-foreign")
+				is.Set(reflect.Append(is.Slice3(0, is.Len(), is.Len()), more))
+			}
 		}
-	case reflect.Struct:
-		if !allExported(is.Type()) {
-			return
-		}
-		for i := range is.NumField() {
-			e.add(is.Field(i), path+"."+is.Type().Field(i).Name)
-		}
-	case reflect.Map:
-		e.addToMap(is, path)
-	case reflect.Slice:
-		e.addToSlice(is, path)
-	}
-}
-
-func (e *ForeignEdit) addToMap(is reflect.Value, path string) {
-	of := is.Type()
-	if of.Key().Kind() != reflect.String || is.IsNil() {
-		return
-	}
-	if of.Elem().Kind() == reflect.String && e.offers("added a key to %s", label(path)) {
-		is.SetMapIndex(reflect.ValueOf(ForeignMark).Convert(of.Key()), reflect.ValueOf("x").Convert(of.Elem()))
-	}
-	for _, key := range keysOf(is) {
-		if value := is.MapIndex(key); value.Kind() == reflect.Interface {
-			e.add(value, fmt.Sprintf("%s[%v]", path, key))
-		}
-	}
-}
-
-func (e *ForeignEdit) addToSlice(is reflect.Value, path string) {
-	if is.Len() == 0 || is.Type().Elem().Kind() != reflect.Struct {
-		return
-	}
-	if named := is.Index(0).FieldByName("Name"); named.IsValid() && named.Kind() == reflect.String && is.CanSet() && e.offers("added an entry to %s", label(path)) {
-		// The copy may share pointers with the first element: only the plugin sees them.
-		more := reflect.New(is.Type().Elem()).Elem()
-		more.Set(is.Index(0))
-		more.FieldByName("Name").SetString(named.String() + "-foreign")
-		is.Set(reflect.Append(is.Slice3(0, is.Len(), is.Len()), more))
-		return
-	}
-	for i := range is.Len() {
-		e.add(is.Index(i), fmt.Sprintf("%s[%d]", path, i))
-	}
+	})
 }
 
 // allExported reports whether all fields of a struct type are exported.
@@ -194,14 +159,6 @@ func keysOf(maps ...reflect.Value) []reflect.Value {
 		keys[i] = found[name]
 	}
 	return keys
-}
-
-// label returns the name of a path: "ObjectMeta.Labels[team]".
-func label(path string) string {
-	if path == "" {
-		return "the object"
-	}
-	return strings.TrimPrefix(path, ".")
 }
 
 // ForeignMark is a key or value that only another client writes, and ForeignField a field

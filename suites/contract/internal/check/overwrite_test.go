@@ -84,18 +84,18 @@ func TestForeignEdit(t *testing.T) {
 	is.Spec.Containers = append(is.Spec.Containers, corev1.Container{Name: "sidecar"})
 	*is.Spec.TerminationGracePeriodSeconds = 4
 	want := []string{
-		"reverted ObjectMeta.Labels[team]",
-		"reverted Spec.Containers",
-		"reverted Spec.TerminationGracePeriodSeconds",
-		"added a key to ObjectMeta.Labels",
-		"added an entry to Spec.Containers",
+		"reverted metadata.labels[team]",
+		"reverted spec.containers",
+		"reverted spec.terminationGracePeriodSeconds",
+		"added a key to metadata.labels",
+		"added an entry to spec.containers",
 	}
 	if difference := cmp.Diff(want, edits(was, is)); difference != "" {
 		t.Errorf("typed (- want, + got):\n%s", difference)
 	}
 	loose, changed := fullUnstructured(), fullUnstructured()
 	changed.SetLabels(map[string]string{"a": "b", "team": "blue"})
-	want = []string{"reverted Object[metadata][labels][team]"}
+	want = []string{"reverted object[metadata][labels][team]"}
 	if difference := cmp.Diff(want, edits(loose, changed)); difference != "" {
 		t.Errorf("unstructured (- want, + got):\n%s", difference)
 	}

@@ -38,7 +38,7 @@ func WouldCall(plugin admission.Interface, phase framework.Phase, operation admi
 
 // RequirePhase ends the check as unsupported if the plugin does not have a phase.
 func (t *T) RequirePhase(phase framework.Phase) {
-	if !HasPhase(t.Plugin().Plugin(), phase) {
+	if !HasPhase(t.NewPlugin(), phase) {
 		t.Unsupported("the plugin has no %s", MethodOf(phase))
 	}
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -8,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/internal/rule"
 )
 
@@ -55,12 +55,21 @@ func (p *Plan) Misuse() []string {
 func (p *Plan) Check(wanted rule.Rule) rule.Outcome {
 	for _, each := range p.rules {
 		if each.ID == wanted.ID {
-			t := NewT(p.subject)
-			t.broken = p.examine()
-			return p.options.Apply(suite, t.Run(each, p.options.Budget))
+			if p.examine() != nil {
+				return unchecked(wanted)
+			}
+			return p.options.Apply(suite, NewT(p.subject).Run(each, p.options.Budget))
 		}
 	}
 	return rule.Outcome{Rule: wanted, Verdict: framework.Errored, Reason: fmt.Sprintf("find rule %q: it is not among the selected rules, which Plan.Rules returns", wanted.ID)}
+}
+
+// Broken reports whether no plugin of the Subject can be built. Then no rule is checked, and Plan.Misuse says why.
+func Broken(p *Plan) bool { return p.examine() != nil }
+
+// unchecked is the outcome of each rule if no plugin can be built.
+func unchecked(one rule.Rule) rule.Outcome {
+	return rule.Outcome{Rule: one, Verdict: framework.Inconclusive, Reason: "no plugin could be built"}
 }
 
 // examine checks a Subject before any rule is checked: the Subject must have requests that an API
@@ -70,11 +79,16 @@ func examine(subject Subject) (misuse []string, broken error) {
 	if len(subject.Requests()) == 0 {
 		misuse = append(misuse, fmt.Sprintf("contract: Subject %s has no requests: most rules need them, so fill Allow and Reject", subject.Name))
 	}
+	built := false
 	outcome := NewT(subject).Run(Rule{Check: func(t *T) {
-		var h *harness.Harness
-		if h, broken = t.Build(t.World()); broken != nil {
-			return
+		h, err := t.Build(t.World())
+		if err != nil {
+			t.Fatalf("%v", err)
 		}
+		if waiter, ok := h.Plugin().(interface{ WaitForReady() bool }); ok && !waiter.WaitForReady() {
+			t.Fatalf("the plugin is not ready 10 s after its initialization: its WaitForReady returns false, and an API server would refuse each request: look at what it gives to SetReadyFunc, and whether something starts the informers")
+		}
+		built = true
 		var objects []runtime.Object
 		for _, request := range t.Requests() {
 			attributes, err := h.Attributes(request, framework.Mutating)
@@ -88,12 +102,14 @@ func examine(subject Subject) (misuse []string, broken error) {
 		}
 		misuse = append(misuse, enforcedProblems(subject, objects)...)
 		t.Reached()
-	}}, rule.DefaultBudget)
+	}}, 2*rule.DefaultBudget) // a plugin may wait for 10 s until it is ready
 	switch {
-	case broken != nil:
-		misuse = append(misuse, fmt.Sprintf("contract: build the plugin of Subject %s: %v", subject.Name, broken))
-	case outcome.Verdict == framework.Fail:
+	case outcome.Verdict == framework.Pass:
+	case built:
 		misuse = append(misuse, fmt.Sprintf("contract: Subject %s: %s", subject.Name, outcome.Reason))
+	default:
+		broken = errors.New(outcome.Reason)
+		misuse = append(misuse, fmt.Sprintf("contract: build the plugin of Subject %s: %s\nno rule was checked", subject.Name, outcome.Reason))
 	}
 	return misuse, broken
 }

@@ -28,7 +28,6 @@ func (t *T) Plugin(options ...harness.Option) *harness.Harness {
 // PluginIn is Plugin in a given World.
 func (t *T) PluginIn(w *fakes.World, options ...harness.Option) *harness.Harness {
 	t.Helper()
-	t.RequirePlugin()
 	h, err := t.Build(w, options...)
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -81,7 +80,6 @@ func (t *T) plainOptions(w *fakes.World) []harness.Option {
 
 // NewPlugin returns a new plugin of the Subject that is not initialized.
 func (t *T) NewPlugin() admission.Interface {
-	t.RequirePlugin()
 	plugin, err := t.Subject.Source.Plugin(t.Configuration())
 	if err != nil {
 		t.Fatalf("%v", err)

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -16,9 +15,6 @@ type T struct {
 	*rule.T
 	// Subject is the plugin with its requests.
 	Subject Subject
-
-	// broken is why no plugin of the Subject can be built.
-	broken error
 }
 
 // NewT returns a T without a time limit. Run gives it one.
@@ -33,17 +29,7 @@ func NewT(subject Subject) *T {
 // Requests returns all requests of the Subject: first those that it admits.
 func (t *T) Requests() []framework.Request { return t.Subject.Requests() }
 
-// RequirePlugin ends the check if no plugin can be built. Plan.Misuse says why.
-func (t *T) RequirePlugin() {
-	if t.broken != nil {
-		runtime.Goexit()
-	}
-}
-
 // Run runs the Check of a rule and the cleanups, and returns the outcome: see rule.T.
 func (t *T) Run(definition Rule, budget time.Duration) rule.Outcome {
-	if t.broken != nil {
-		t.Unobserved("no plugin could be built")
-	}
 	return t.T.Run(definition.Rule(), definition.Exclusive, budget, func() { definition.Check(t) })
 }

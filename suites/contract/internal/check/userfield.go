@@ -192,17 +192,14 @@ func (f UserField) Set(object runtime.Object) bool {
 // Kept reports whether the field of an object has the value of Set. A list may have more elements.
 func (f UserField) Kept(object runtime.Object) bool {
 	value := reflect.ValueOf(object)
-	for _, step := range f.steps {
-		for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
-			if value.IsNil() {
-				return false
-			}
-			value = value.Elem()
+	if len(f.steps) > 0 {
+		last := len(f.steps) - 1
+		if value = valueAt(value, f.steps[:last]); value.IsValid() {
+			value = child(value, f.steps[last])
 		}
-		value = child(value, step)
-		if !value.IsValid() {
-			return false
-		}
+	}
+	if !value.IsValid() {
+		return false
 	}
 	if f.element.IsValid() {
 		return hasElement(value, f.element)
@@ -238,6 +235,11 @@ func setAt(at reflect.Value, steps []reflect.Value, value reflect.Value) bool {
 		at = at.Elem()
 	}
 	if len(steps) == 0 {
+		if at.Kind() == reflect.Pointer && value.Type() == at.Type().Elem() {
+			pointer := reflect.New(value.Type())
+			pointer.Elem().Set(value)
+			value = pointer
+		}
 		if !at.CanSet() || !value.Type().AssignableTo(at.Type()) {
 			return false
 		}

@@ -23,11 +23,6 @@ type Variant struct {
 	Apply func(*Attributes) bool
 }
 
-// Unchanged is a request without a change.
-func Unchanged() Variant {
-	return Variant{"unchanged", func(*Attributes) bool { return true }}
-}
-
 // Variants returns variants of a request in a phase.
 type Variants func(h *harness.Harness, request framework.Request, phase framework.Phase) []Variant
 
@@ -63,6 +58,18 @@ func (t *T) MustNotPanic(variants Variants) int {
 	}
 	seen.report(t)
 	return calls
+}
+
+// RequestsMustNotPanic sends each request through both phases: Validate gets what Admit made of it.
+func (t *T) RequestsMustNotPanic() {
+	var seen panics
+	for _, request := range t.Requests() {
+		_, err := t.Plugin().Run(t.Context(), request)
+		if thrown, ok := AsPanic(err); ok {
+			seen.add(thrown, request.String())
+		}
+	}
+	seen.report(t)
 }
 
 // panics collects panics, to report each place in the code once.

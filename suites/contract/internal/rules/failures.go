@@ -93,7 +93,7 @@ func checkAuthorizerErrors(t *check.T) {
 // compareWithDenied reports requests that the plugin admits with the given authorizer, and refuses
 // with an authorizer that denies.
 func compareWithDenied(t *check.T, does string, with func() authorizer.Authorizer) {
-	if !slices.ContainsFunc(injected(t), func(name string) bool { return name == "WantsAuthorizer" || name == "WantsUnconditionalAuthorizer" }) {
+	if !slices.ContainsFunc(injected(t), isAuthorizer) {
 		t.Unsupported("no authorizer is injected into the plugin")
 	}
 	send := func(request framework.Request, authorizer authorizer.Authorizer) check.Response {
@@ -288,6 +288,10 @@ func compareLiveReads(t *check.T, request framework.Request, expected check.Resp
 	got := check.Send(t.Context(), t.PluginIn(w), request)
 	difference := check.Difference(expected, got)
 	if got.Err != nil || difference == "" || t.Varies(request, expected) {
+		return
+	}
+	if check.SameVerdict(expected, got) && len(distinctReads(got.Result.Calls)) == 0 {
+		t.Unobserved("%s: with an outdated cache the plugin reads nothing from the API server, and the object is another one: %s", request, difference)
 		return
 	}
 	t.Errorf("%s: with an outdated cache the plugin makes the calls\n%s\nbut the response is another: %s\nwant: it uses the object that it reads", request, reads, difference)

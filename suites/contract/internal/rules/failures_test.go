@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,6 @@ func failureMutants() map[string]mutant {
 		"S4": {build: inValidate(namingObject)},
 		"S3": {build: inValidate(withoutEphemeral)},
 		"S8": {build: inValidate(checksFirst)},
-		"S2": sees(func(a admission.Attributes) admission.Attributes { return namespaceOfBody{a} }),
 	}
 }
 
@@ -192,10 +192,10 @@ func holding(ctx context.Context, p *sound, a admission.Attributes, o admission.
 	return p.Validate(ctx, a, o)
 }
 
-// namingObject takes the name from the object of an update.
+// namingObject takes the name from the body of an eviction.
 func namingObject(ctx context.Context, p *sound, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if pod, ok := a.GetObject().(*corev1.Pod); ok && plainPod(a) && a.GetOperation() == admission.Update && pod.Name == "" {
-		return apierrors.NewNotFound(corev1.Resource("pods"), pod.Name)
+	if eviction, ok := a.GetObject().(*policyv1.Eviction); ok && eviction.Name == "" {
+		return apierrors.NewNotFound(corev1.Resource("pods"), eviction.Name)
 	}
 	return p.Validate(ctx, a, o)
 }
@@ -231,14 +231,4 @@ func naming(ctx context.Context, p *sound, a admission.Attributes, o admission.O
 		return apierrors.NewInternalError(errors.New("the request has no name"))
 	}
 	return p.Validate(ctx, a, o)
-}
-
-// namespaceOfBody has the namespace of the object.
-type namespaceOfBody struct{ admission.Attributes }
-
-func (n namespaceOfBody) GetNamespace() string {
-	if accessor, err := meta.Accessor(n.GetObject()); err == nil && n.GetObject() != nil {
-		return accessor.GetNamespace()
-	}
-	return n.Attributes.GetNamespace()
 }

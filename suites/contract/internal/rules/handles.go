@@ -48,7 +48,6 @@ const (
 )
 
 func checkHandles(t *check.T) {
-	t.RequirePlugin()
 	var config io.Reader
 	if t.Subject.Config != "" {
 		config = strings.NewReader(t.Subject.Config)

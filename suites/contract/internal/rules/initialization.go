@@ -165,7 +165,6 @@ func checkOrders(t *check.T) {
 }
 
 func checkSetters(t *check.T) {
-	t.RequirePlugin()
 	plugin := t.NewPlugin()
 	initializer := wantedInitializer(t).Strict()
 	defer initializer.Drain()

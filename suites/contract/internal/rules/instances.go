@@ -5,6 +5,10 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
@@ -17,11 +21,13 @@ func instanceRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "K3", Name: "instances-are-independent", Level: framework.Must,
-			Title:  "Plugins of one factory are independent of each other, and the factory starts no goroutines.",
+			Title:  "Plugins of one factory, also with different configurations, are independent of each other, and the factory starts no goroutines.",
 			Why:    "All API servers of a process share its package variables, in tests too. With a shared list of ready functions, each instance waits for the caches of all instances.",
 			Fix:    "Keep state in the plugin and not in package variables. Start nothing in the factory.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/108483", "https://github.com/kubernetes/kubernetes/issues/110529"},
 			Check:  checkInstances,
+			// Plugins of other checks would change what instances share.
+			Exclusive: true,
 		},
 		{
 			ID: "K4", Name: "registers-one-name", Level: framework.Should,
@@ -35,7 +41,6 @@ func instanceRules() []check.Rule {
 }
 
 func checkInstances(t *check.T) {
-	t.RequirePlugin()
 	_ = t.NewPlugin() // so goroutines that start only once in a process run already
 	started := processes.NewLabel()
 	started.Do(func() { _ = t.NewPlugin() })
@@ -77,21 +82,79 @@ func checkInstances(t *check.T) {
 			t.Errorf("a plugin called the client of another plugin, in another World:\n%s", calls)
 		}
 	}
-	if t.CompareResponses("after other plugins were built and used in other Worlds", expected, got, alone) > 0 {
+	if t.CompareResponses("after other plugins were built and used in other Worlds, and with other configurations", expected, got, alone) > 0 {
 		t.Reached()
+	}
+	if !t.Failed() {
+		checkMemo(t)
 	}
 }
 
-// others returns two plugins in different Worlds: first a plugin whose caches have not synced, then
-// a plugin whose caches are empty. The second plugin was built first and gets all requests before
-// the other one exists, because it might wait for the other's caches.
+// checkMemo sends requests to a plugin in the World of the Subject and to one in an empty World, in both orders: what
+// the first one learns must not matter to the second one. The namespaces are new in this process, because a plugin can
+// have kept something about the others long before.
+func checkMemo(t *check.T) {
+	answers := func(order ...bool) map[bool][]check.Response {
+		suffix, got := "-"+uuid.NewString()[:8], map[bool][]check.Response{}
+		for _, full := range order {
+			w := t.World()
+			objects := w.Objects()
+			w.Delete(objects...)
+			for i := 0; full && i < len(objects); i++ {
+				w.Put(renamedNamespace(objects[i], suffix))
+			}
+			h := t.PluginIn(w)
+			for _, request := range t.Requests() {
+				if request.Namespace != "" {
+					request.Namespace += suffix
+				}
+				for _, object := range []*runtime.Object{&request.Object, &request.InProcess.OldObject, &request.InProcess.Parent} {
+					*object = renamedNamespace(*object, suffix)
+				}
+				answer := check.Send(t.Context(), h, request)
+				answer.Result.Object = nil // it has the namespace
+				got[full] = append(got[full], answer)
+			}
+		}
+		return got
+	}
+	emptyFirst, fullFirst := answers(false, true), answers(true, false)
+	t.CompareResponses("in a new namespace, after a plugin in an empty World got it", fullFirst[true], emptyFirst[true],
+		func() []check.Response { return answers(true)[true] })
+	t.CompareResponses("in an empty World, after a plugin in the World of the Subject got it", emptyFirst[false], fullFirst[false],
+		func() []check.Response { return answers(false)[false] })
+}
+
+// renamedNamespace returns a copy of an object with another namespace, or of a Namespace with another name.
+func renamedNamespace(object runtime.Object, suffix string) runtime.Object {
+	other := check.Copy(object)
+	accessor, err := meta.Accessor(other)
+	switch {
+	case err != nil || other == nil:
+	case accessor.GetNamespace() != "":
+		accessor.SetNamespace(accessor.GetNamespace() + suffix)
+	case kindOf(other) == "Namespace":
+		accessor.SetName(accessor.GetName() + suffix)
+	}
+	return other
+}
+
+// others returns plugins in different Worlds: first a plugin whose caches have not synced, then a plugin whose caches
+// are empty, and a plugin for each valid configuration. These were built first and get all requests before the first
+// one exists, because they might wait for its caches. The last one to be built has another configuration, too.
 func others(t *check.T) ([]*harness.Harness, bool) {
 	behind, err := t.Build(t.World(fakes.StaleCache()))
 	if err == nil {
 		t.SendAll(behind)
-		var cold *harness.Harness
-		if cold, err = t.Build(t.World(fakes.Unsynced(cacheable(t.World())...))); err == nil {
-			return []*harness.Harness{cold, behind}, true
+		all, options := []*harness.Harness{nil, behind}, []harness.Option(nil)
+		for _, config := range t.Subject.Configs.Valid {
+			if another, wrong := t.Build(t.World(), harness.WithConfig(config)); wrong == nil {
+				t.SendAll(another)
+				all, options = append(all, another), []harness.Option{harness.WithConfig(config)}
+			}
+		}
+		if all[0], err = t.Build(t.World(fakes.Unsynced(cacheable(t.World())...)), options...); err == nil {
+			return all, true
 		}
 	}
 	t.Logf("build a second plugin in a World with empty caches: %v", err)

@@ -53,6 +53,7 @@ func firstCome(ctx context.Context, p *sound, a admission.Attributes, o admissio
 		return nil
 	}
 	defaults, err := p.configMaps.ConfigMaps(a.GetNamespace()).List(labels.SelectorFromSet(labels.Set{teamDefault: "true"}))
+	defaults = p.current(defaults)
 	if err == nil && len(defaults) > 0 && pod.Labels["first"] == "" {
 		pod.Labels["first"] = defaults[0].Name
 	}

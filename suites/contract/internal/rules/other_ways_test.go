@@ -92,7 +92,14 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		"ignores 500 of a kind that is not served": {"F2", built(inValidate(optional)), `widgets default/" failed with 500`},
 		"factory starts a goroutine":               {"K3", mutant{factory: beginning}, "started goroutines"},
 		"waits for foreign caches":                 {"K3", sociable(), "waits for the caches of another plugin"},
-		"writes after a dry run":                   {"D1", built(inValidate(belated)), "after the dry runs, the plugin wrote"},
+		"writes after a dry run":                   {"D1", built(inValidate(belated)), "the plugin wrote"},
+		"takes a right from elsewhere":             {"S7", built(inAdmit(borrows)), "moved to other namespaces"},
+		"knows only the last of a list":            {"T2", built(inValidate(knowsLast)), "with lists in a different order"},
+		"configuration in a package variable":      {"K3", latestConfig(), "with other configurations"},
+		"remembers namespaces in a variable":       {"K3", remembersNamespaces(), "after a plugin in an empty World got it"},
+		"writes in the background":                 {"E4", built(inValidate(writesLate)), "after the plugin had refused requests"},
+		"ignores a selector":                       {"W1", disrupting(ignoresSelector), "whose selector matches nothing"},
+		"reads before it is ready":                 {"R1", built(inAdmit(readsEarly)), "after waiting for the caches"},
 		"adds handlers later":                      {"L2", built(func(p *sound) admission.Interface { return &hesitating{p} }), "panicked on deletions"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -415,6 +422,9 @@ func reading(config io.Reader) (admission.Interface, error) {
 		text.Write(buffer[:n])
 		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err != nil {
+			<-time.After(time.Millisecond) // it goes on as long as the tests run
 		}
 	}
 	return newSound(strings.NewReader(text.String()))

@@ -19,6 +19,12 @@ func fragileMutants() map[string]mutant {
 				_ = a.GetOldObject().GetObjectKind()
 			}
 		}),
+		// It expects an annotation of each pod that it has changed.
+		"P1 after Admit": validates(func(p *sound, a admission.Attributes) {
+			if pod := created(a); pod != nil && len(pod.Spec.Tolerations) > 0 && pod.Annotations == nil {
+				_ = strings.Split("", "")[1]
+			}
+		}),
 		// It asserts the type of the object without a check.
 		"P2": validates(func(_ *sound, a admission.Attributes) {
 			if plainPod(a) && a.GetObject() != nil {
@@ -85,10 +91,15 @@ func sees(as func(admission.Attributes) admission.Attributes) mutant {
 	return mutant{build: func(p *sound) admission.Interface { return &seeing{p, as} }}
 }
 
-// wholeResource hides the subresource.
+// wholeResource hides the subresource, except for evictions.
 type wholeResource struct{ admission.Attributes }
 
-func (wholeResource) GetSubresource() string { return "" }
+func (w wholeResource) GetSubresource() string {
+	if w.Attributes.GetSubresource() == "eviction" {
+		return "eviction"
+	}
+	return ""
+}
 
 // anyGroup hides the group of pods.
 type anyGroup struct{ admission.Attributes }

@@ -11,8 +11,8 @@ import (
 func All() []check.Rule {
 	return slices.Concat(
 		requestsRules(), handlesRules(), validateRules(), admitRules(), memoryRules(),
-		requestRules(), oddityRules(), refusalRules(), dryRunRules(), scopeRules(), unrelatedRules(), sameFieldsRules(), listsRules(),
-		cacheRules(), failureRules(), initializationRules(), factoryRules(), lifecycleRules(),
-		historyRules(), deletionRules(),
+		requestRules(), oddityRules(), refusalRules(), dryRunRules(), scopeRules(), unrelatedRules(), decoyRules(), sameFieldsRules(), listsRules(), boundariesRules(), typesRules(),
+		cacheRules(), countRules(), failureRules(), authorizerRules(), initializationRules(), factoryRules(), lifecycleRules(),
+		historyRules(), deletionRules(), updatesRules(),
 	)
 }

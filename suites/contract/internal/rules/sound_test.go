@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,7 @@ type sound struct {
 	inspected  bool
 	strict     bool
 	stop       <-chan struct{}
+	now        func() time.Time
 	// admitted counts pods, namespaceCount namespaces.
 	admitted, namespaceCount atomic.Int64
 }
@@ -67,7 +69,9 @@ const (
 	syncPoll      = 20 * time.Millisecond
 	forbiddenMark = "forbidden"
 	protectedMark = "protected"
+	singleMark    = "single"
 	blocked       = "/bin/blocked"
+	scheduler     = corev1.DefaultSchedulerName
 )
 
 var (
@@ -78,7 +82,7 @@ var (
 
 // newSound is the factory of sound.
 func newSound(config io.Reader) (*sound, error) {
-	p := &sound{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), config: soundConfig{Team: "none"}}
+	p := &sound{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), config: soundConfig{Team: "none"}, now: time.Now}
 	if config == nil {
 		return p, nil
 	}
@@ -232,12 +236,20 @@ func (p *sound) team(ctx context.Context, a admission.Attributes) (string, error
 		return "", apierrors.NewInternalError(err)
 	}
 	team, first := p.config.Team, ""
-	for _, each := range defaults {
+	for _, each := range p.current(defaults) {
 		if first == "" || each.Name < first {
 			first, team = each.Name, each.Data[teamLabel]
 		}
 	}
 	return team, nil
+}
+
+// current returns the defaults that have not expired.
+func (p *sound) current(defaults []*corev1.ConfigMap) []*corev1.ConfigMap {
+	return slices.DeleteFunc(defaults, func(each *corev1.ConfigMap) bool {
+		expires, err := time.Parse(time.RFC3339, each.Data["expires"])
+		return err == nil && p.now().After(expires)
+	})
 }
 
 // note creates a ConfigMap for each team with pods, except in a dry run.
@@ -282,16 +294,25 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	if err := refuseBlocked(a); err != nil {
 		return err
 	}
-	if pod.Labels[mark] == "true" {
+	if old, update := a.GetOldObject().(*corev1.Pod); pod.Labels[mark] == "true" && !(update && a.GetOperation() == admission.Update && old.Labels[mark] == "true") {
 		return admission.NewForbidden(a, fmt.Errorf("the pod is %s", mark))
+	}
+	if name := pod.Spec.SchedulerName; a.GetOperation() == admission.Create && name != "" && name != scheduler {
+		return admission.NewForbidden(a, fmt.Errorf("no scheduler %s", name))
 	}
 	if p.strict && len(pod.Spec.Containers) == 0 {
 		return admission.NewForbidden(a, fmt.Errorf("the pod has no containers"))
 	}
-	if a.GetOperation() != admission.Create || a.GetUserInfo() == nil {
+	if a.GetOperation() == admission.Delete || a.GetUserInfo() == nil {
 		return nil
 	}
+	if err := p.mayLabel(ctx, a); err != nil || a.GetOperation() != admission.Create {
+		return err
+	}
 	if err := p.knowsOwners(a, pod); err != nil {
+		return err
+	}
+	if err := p.isSingle(ctx, a, pod); err != nil {
 		return err
 	}
 	if err := p.authorize(ctx, a, pod.Labels[teamLabel]); err != nil {
@@ -315,25 +336,55 @@ func (p *sound) knowsOwners(a admission.Attributes, pod *corev1.Pod) error {
 	return nil
 }
 
-// authorize returns an error if the user may not use a team.
-func (p *sound) authorize(ctx context.Context, a admission.Attributes, team string) error {
-	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: a.GetUserInfo(), Verb: "use", APIGroup: "sound.example.com", Resource: "teams", Name: team, ResourceRequest: true,
-	})
+// isSingle returns an error if a namespace would have two pods with the label single.
+func (p *sound) isSingle(ctx context.Context, a admission.Attributes, pod *corev1.Pod) error {
+	if pod.Labels[singleMark] == "" {
+		return nil
+	}
+	others, err := p.client.CoreV1().Pods(a.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: singleMark})
 	switch {
 	case err != nil:
 		return apierrors.NewInternalError(err)
-	case decision != authorizer.DecisionAllow:
-		return admission.NewForbidden(a, fmt.Errorf("user %q may not use team %q", a.GetUserInfo().GetName(), team))
+	case len(others.Items) > 0:
+		return admission.NewForbidden(a, fmt.Errorf("namespace %q has a single pod already", a.GetNamespace()))
 	}
 	return nil
 }
 
-// refuseBlocked returns an error if a container of the pod has a blocked command.
+// authorize returns an error if the user may not use a team.
+func (p *sound) authorize(ctx context.Context, a admission.Attributes, team string) error {
+	return p.ask(ctx, a, authorizer.AttributesRecord{Verb: "use", APIGroup: "sound.example.com", Resource: "teams", Name: team})
+}
+
+// mayLabel returns an error if the user may not label the pod.
+func (p *sound) mayLabel(ctx context.Context, a admission.Attributes) error {
+	return p.ask(ctx, a, authorizer.AttributesRecord{Verb: "label", Resource: "pods", Namespace: a.GetNamespace(), Name: a.GetName()})
+}
+
+func (p *sound) ask(ctx context.Context, a admission.Attributes, question authorizer.AttributesRecord) error {
+	question.User, question.ResourceRequest = a.GetUserInfo(), true
+	decision, _, err := p.authorizer.Authorize(ctx, question)
+	switch {
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	case decision != authorizer.DecisionAllow:
+		return admission.NewForbidden(a, fmt.Errorf("user %q may not %s %s %q", a.GetUserInfo().GetName(), question.Verb, question.Resource, question.Name))
+	}
+	return nil
+}
+
+// refuseBlocked returns an error if a container of the pod has a blocked command that it did not have before.
 func refuseBlocked(a admission.Attributes) error {
-	pod, ok := a.GetObject().(*corev1.Pod)
+	if hasBlocked(a.GetObject()) && !hasBlocked(a.GetOldObject()) {
+		return admission.NewForbidden(a, fmt.Errorf("command %s is blocked", blocked))
+	}
+	return nil
+}
+
+func hasBlocked(object runtime.Object) bool {
+	pod, ok := object.(*corev1.Pod)
 	if !ok {
-		return nil
+		return false
 	}
 	var commands []string
 	for _, each := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -342,10 +393,7 @@ func refuseBlocked(a admission.Attributes) error {
 	for _, each := range pod.Spec.EphemeralContainers {
 		commands = append(commands, each.Command...)
 	}
-	if slices.Contains(commands, blocked) {
-		return admission.NewForbidden(a, fmt.Errorf("command %s is blocked", blocked))
-	}
-	return nil
+	return slices.Contains(commands, blocked)
 }
 
 // soundSubject returns the Subject of sound, or of a plugin that embeds it.
@@ -367,7 +415,7 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 		World: []fakes.Option{fakes.WithObjects(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "red", Annotations: map[string]string{teamLabel: "red"}}},
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", Labels: map[string]string{teamDefault: "true"}}, Data: map[string]string{teamLabel: "blue"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", Labels: map[string]string{teamDefault: "true"}}, Data: map[string]string{teamLabel: "blue", "expires": "2999-01-01T00:00:00Z"}},
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default", Labels: map[string]string{teamDefault: "true"}}, Data: map[string]string{teamLabel: "green"}},
 		)},
 		Inject: func(*fakes.World) []fakes.Injector {
@@ -379,9 +427,11 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 		Subresources:     []string{"ephemeralcontainers"},
 		Allow: []framework.Request{
 			framework.Create(plain),
-			framework.Create(pod(func(p *corev1.Pod) { p.Namespace = "red" })),
+			framework.Create(pod(func(p *corev1.Pod) { p.Namespace, p.Spec.SchedulerName = "red", scheduler })),
 			framework.UpdateWith(stored, func(p *corev1.Pod) { p.Spec.Priority, p.Annotations = nil, map[string]string{"a": "b"} }),
 			framework.Delete(stored),
+			framework.Create(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: stored.Name, Namespace: stored.Namespace}}).WithSubresource("eviction", stored),
+			framework.Create(pod(func(p *corev1.Pod) { p.Labels = map[string]string{singleMark: "true"} })),
 		},
 		Reject: []framework.Request{
 			framework.Create(pod(func(p *corev1.Pod) { p.Labels = map[string]string{forbiddenMark: "true"} })),

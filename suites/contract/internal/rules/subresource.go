@@ -4,16 +4,20 @@ import (
 	"fmt"
 	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
@@ -21,8 +25,9 @@ import (
 const AnySubresource = "*"
 
 func checkSubresources(t *check.T) {
+	served := kinds.NewCatalogue(kinds.BuiltIn())
 	calls := t.MustNotPanic(func(h *harness.Harness, request framework.Request, _ framework.Phase) []check.Variant {
-		return append(subresources(nil), unknownResource(t, h, request))
+		return append(subresources(served, nil), unknownResource(t, h, request))
 	})
 	if slices.Contains(t.Subject.Subresources, AnySubresource) {
 		if calls > 0 {
@@ -30,15 +35,18 @@ func checkSubresources(t *check.T) {
 		}
 		return
 	}
-	undeclared := func(_ *harness.Harness, request framework.Request, _ framework.Phase) []check.Variant {
-		return subresources(append([]string{request.Subresource}, t.Subject.Subresources...))
+	known := slices.Clone(t.Subject.Subresources)
+	for _, request := range t.Requests() {
+		known = append(known, request.Subresource)
 	}
-	mustIgnore(t, undeclared, check.Effect, "the plugin ignores the subresource, or Subject.Subresources has it")
+	if mustIgnore(t, check.SameVariants(subresources(served, known)...), check.Effect, "the plugin ignores the subresource, or Subject.Subresources has it") && !t.HasReached() {
+		t.Unsupported("API servers serve no other subresource of these resources by an operation that the plugin handles")
+	}
 }
 
 // mustIgnore calls the plugin with variants of each request on which the plugin acts. It reports
-// each variant on which the plugin also acts, once. Effect returns what the plugin did.
-func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result) string, want string) {
+// each variant on which the plugin also acts, once. Effect returns what the plugin did. It returns whether the plugin acted.
+func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result) string, want string) (acts bool) {
 	late, reported := t.HalfBudget(), map[string]bool{}
 	original, h := t.Plugin(), t.Plugin()
 	for _, request := range t.Requests() {
@@ -55,6 +63,7 @@ func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result)
 			if check.Effect(result) == "" {
 				continue
 			}
+			acts = true
 			for _, variant := range variants(h, request, phase) {
 				varied, ok := t.AttributesFor(h, request, phase)
 				if !ok || !variant.Apply(&varied) || !check.WouldCall(h.Plugin(), phase, varied.Operation) {
@@ -73,22 +82,29 @@ func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result)
 			}
 		}
 	}
+	return acts
 }
 
-// subresources returns variants of a request for subresources that are not in known. Each variant
-// has a form in which API servers serve subresources: an update with the whole object or a Scale, a
-// create with a body of another kind, or a connect with options.
-func subresources(known []string) []check.Variant {
+// subresources returns variants of a request for subresources that are not in known, and that an API server serves for the
+// resource. Each variant has the form in which it serves the subresource: an update with the whole object or a Scale, a create
+// with a body of another kind, or a connect with options.
+func subresources(served *kinds.Catalogue, known []string) []check.Variant {
 	all := []struct {
 		name  string
 		apply func(*check.Attributes) bool
 	}{
 		{"status", asUpdate},
 		{"scale", asScale},
-		{"binding", asBinding},
+		{"binding", asCreate(corev1.SchemeGroupVersion.WithKind("Binding"), func(named metav1.ObjectMeta) runtime.Object {
+			return &corev1.Binding{ObjectMeta: named, Target: corev1.ObjectReference{Kind: "Node", Name: "node"}}
+		})},
+		{"eviction", asCreate(policyv1.SchemeGroupVersion.WithKind("Eviction"), func(named metav1.ObjectMeta) runtime.Object {
+			return &policyv1.Eviction{ObjectMeta: named}
+		})},
+		{"token", asCreate(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), func(named metav1.ObjectMeta) runtime.Object {
+			return &authenticationv1.TokenRequest{ObjectMeta: named}
+		})},
 		{"exec", asExec},
-		{"bogus", asUpdate},
-		{"bogus", asAction},
 	}
 	var variants []check.Variant
 	for _, each := range all {
@@ -98,7 +114,7 @@ func subresources(known []string) []check.Variant {
 		variants = append(variants, check.Variant{
 			Name: fmt.Sprintf("as a request for subresource %q", each.name),
 			Apply: func(a *check.Attributes) bool {
-				if a.Subresource != "" || !each.apply(a) {
+				if a.Subresource != "" || !serves(served, a, each.name) || !each.apply(a) {
 					return false
 				}
 				a.Subresource = each.name
@@ -107,6 +123,17 @@ func subresources(known []string) []check.Variant {
 		})
 	}
 	return variants
+}
+
+// serves reports whether an API server serves a subresource. A custom resource can have a status, and a scale if it has replicas.
+func serves(known *kinds.Catalogue, a *check.Attributes, subresource string) bool {
+	versions := known.Find(a.Resource.Group, a.Resource.Resource)
+	if len(versions) == 0 && !kinds.IsBuiltInGroup(a.Resource.Group) {
+		_, typed := check.Field(a.Object, "Spec", "Replicas")
+		loose, _ := a.Object.(*unstructured.Unstructured)
+		return subresource == "status" || subresource == "scale" && (typed || loose != nil)
+	}
+	return slices.ContainsFunc(versions, func(r *kinds.Resource) bool { return slices.Contains(r.Subresources, subresource) })
 }
 
 // asUpdate makes a create or an update an update with the same object.
@@ -132,37 +159,23 @@ func asScale(a *check.Attributes) bool {
 	return true
 }
 
-func asBinding(a *check.Attributes) bool {
-	if a.Operation != admission.Create || !isPod(a) {
-		return false
+// asCreate makes a create one with a body of another kind.
+func asCreate(kind schema.GroupVersionKind, body func(metav1.ObjectMeta) runtime.Object) func(*check.Attributes) bool {
+	return func(a *check.Attributes) bool {
+		if a.Operation != admission.Create || a.Name == "" {
+			return false
+		}
+		a.Kind, a.Object = kind, body(nameOf(a.Object))
+		return true
 	}
-	a.Kind = corev1.SchemeGroupVersion.WithKind("Binding")
-	a.Object = &corev1.Binding{ObjectMeta: nameOf(a.Object), Target: corev1.ObjectReference{Kind: "Node", Name: "node"}}
-	return true
-}
-
-// asAction makes a create one of a kind that no plugin knows.
-func asAction(a *check.Attributes) bool {
-	if a.Operation != admission.Create {
-		return false
-	}
-	a.Kind = schema.GroupVersionKind{Group: foreignGroup, Version: "v1", Kind: "Action"}
-	a.Object = &metav1.PartialObjectMetadata{ObjectMeta: nameOf(a.Object)}
-	a.Object.GetObjectKind().SetGroupVersionKind(a.Kind)
-	return true
 }
 
 func asExec(a *check.Attributes) bool {
-	if !isPod(a) {
-		return false
-	}
 	a.Operation, a.Kind = admission.Connect, corev1.SchemeGroupVersion.WithKind("PodExecOptions")
 	a.Object, a.OldObject = &corev1.PodExecOptions{Command: []string{"true"}, Stdout: true}, nil
 	a.Options, a.DryRun = nil, false
 	return true
 }
-
-func isPod(a *check.Attributes) bool { return a.Resource.GroupResource() == corev1.Resource("pods") }
 
 func nameOf(object runtime.Object) metav1.ObjectMeta {
 	if accessor, err := meta.Accessor(object); err == nil {

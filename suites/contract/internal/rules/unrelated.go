@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +36,7 @@ func unrelatedRules() []check.Rule {
 		{
 			ID: "S7", Name: "other-namespaces-do-not-matter", Level: framework.Should,
 			Title:  "Objects in other namespaces do not change the response.",
-			Why:    "A plugin that lists the objects of all namespaces uses the defaults and limits of another tenant. Tests with one namespace do not show it.",
+			Why:    "A plugin that lists the objects of all namespaces uses the defaults and limits of another tenant, and a right in one namespace opens another one. Tests with one namespace do not show it.",
 			Fix:    "List and get with the namespace of the request, and index caches by namespace and name.",
 			Source: []string{"https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/"},
 			Check:  checkOtherNamespaces,
@@ -117,22 +119,43 @@ func withMarks(object runtime.Object) runtime.Object {
 	return marked
 }
 
-// checkOtherNamespaces first finds out whether the objects of the World matter at all.
+// checkOtherNamespaces adds copies of the World's objects in other namespaces. Then it moves the objects of one kind
+// after the other to these namespaces, if they matter, which must have the effect of their removal.
 func checkOtherNamespaces(t *check.T) {
-	without := t.World()
-	namespaced, foreign := inNamespaces(without)
+	namespaced, altered := inNamespaces(t.World())
 	if len(namespaced) == 0 {
 		t.Unsupported("the World has no objects in namespaces")
 	}
-	expected := t.SendAll(t.Plugin())
-	without.Delete(namespaced...)
-	if !sameResponses(expected, t.SendAll(t.PluginIn(without))) {
-		t.Reached()
-	}
+	asItIs := func() []check.Response { return t.SendAll(t.Plugin()) }
+	expected := asItIs()
 	w := t.World()
-	w.Put(foreign...)
-	t.CompareResponses("with altered copies of the World's objects in other namespaces", expected, t.SendAll(t.PluginIn(w)),
-		func() []check.Response { return t.SendAll(t.Plugin()) })
+	w.Put(append(altered, copiesElsewhere(namespaced)...)...)
+	t.CompareResponses("with copies of the World's objects, and altered copies, in other namespaces", expected, t.SendAll(t.PluginIn(w)), asItIs)
+	for _, kind := range byKind(namespaced) {
+		with := func(instead ...runtime.Object) []check.Response {
+			return t.SendAll(t.PluginIn(replaced(t, kind, instead)))
+		}
+		without := with()
+		if sameResponses(expected, without) {
+			continue
+		}
+		t.Reached()
+		t.CompareResponses(fmt.Sprintf("with each %s of the World moved to other namespaces, compared with their removal", kindOf(kind[0])), without,
+			with(copiesElsewhere(kind)...), func() []check.Response { return with() })
+	}
+}
+
+// copiesElsewhere returns copies of objects in namespaces that have no meaning, with these namespaces. There are
+// several copies of each, so that limits are reached.
+func copiesElsewhere(objects []runtime.Object) (copies []runtime.Object) {
+	for i := range 8 {
+		name := fmt.Sprintf("mmm-contract-%d", i)
+		copies = append(copies, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		for _, object := range objects {
+			copies = append(copies, in(name, check.Copy(object)))
+		}
+	}
+	return copies
 }
 
 // inNamespaces returns the objects of a World that are in namespaces, and altered copies of them in other
@@ -157,10 +180,15 @@ func inNamespaces(w *fakes.World) (namespaced, altered []runtime.Object) {
 func alteredIn(namespace string, object runtime.Object) runtime.Object {
 	other := check.Copy(object)
 	check.OverwriteContent(other)
-	if accessor, err := meta.Accessor(other); err == nil {
+	return in(namespace, other)
+}
+
+// in puts an object that is not stored yet into a namespace.
+func in(namespace string, object runtime.Object) runtime.Object {
+	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetNamespace(namespace)
 		accessor.SetUID("")
 		accessor.SetResourceVersion("")
 	}
-	return other
+	return object
 }

@@ -45,6 +45,6 @@ func everywhere(ctx context.Context, p *sound, a admission.Attributes, o admissi
 		return err
 	}
 	defaults, err := p.configMaps.List(labels.SelectorFromSet(labels.Set{teamDefault: "true"}))
-	pod.Labels["defaults"] = strconv.Itoa(len(defaults))
+	pod.Labels["defaults"] = strconv.Itoa(len(p.current(defaults)))
 	return err
 }
