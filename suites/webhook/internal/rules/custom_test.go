@@ -208,6 +208,7 @@ func TestConversions(t *testing.T) {
 		"keeps the version":    {func(u *unstructured.Unstructured, _ int) { u.SetAPIVersion("example.com/v1") }, framework.Fail},
 		"repeats the first":    {func(u *unstructured.Unstructured, _ int) { u.SetName("a") }, framework.Fail},
 		"fails for the second": {func(_ *unstructured.Unstructured, i int) { panic(fmt.Sprint(i)) }, framework.Fail},
+		"answers with 500":     {func(*unstructured.Unstructured, int) {}, framework.Fail},
 		"no conversion":        {nil, framework.Inconclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +236,9 @@ func TestConversions(t *testing.T) {
 					u.SetAPIVersion(review.Request.DesiredAPIVersion)
 					test.convert(u, i)
 					all = append(all, u.Object)
+				}
+				if name == "answers with 500" {
+					w.WriteHeader(http.StatusInternalServerError)
 				}
 				_ = json.NewEncoder(w).Encode(fields{"kind": "ConversionReview", "response": fields{"uid": review.Request.UID, "result": fields{"status": "Success"}, "convertedObjects": all}})
 			})
