@@ -65,7 +65,7 @@ func (t *T) mutates() {
 
 // changes reports whether a MutatingAdmissionPolicy changed a request, or had an error in one.
 func (t *T) changes(p Policy) bool {
-	if alone, sent := t.Alone[p.GetName()]; sent && p.handles(admissionregistrationv1.Create) {
+	if alone, sent := t.Alone[p.GetName()]; sent && handles(p.resourceRules(), admissionregistrationv1.Create) {
 		return slices.ContainsFunc(alone, (*Case).mutated)
 	}
 	return slices.ContainsFunc(t.Of(Samples, Fixes, Unrelated, Repairs, Violations, Finalizers, Subwrites), (*Case).mutated)
