@@ -343,33 +343,38 @@ func (c *comparing) chosen(p pair) []cel.Path {
 
 // smaller returns the request of a difference without what does not matter for it. Only a creation is made smaller.
 func (c *comparing) smaller(ctx context.Context, p pair, d Difference) (framework.Request, error) {
-	request := p[0].Request
-	sent, ok := request.Object.(*unstructured.Unstructured)
-	if !ok || request.Verb != framework.VerbCreate || request.Subresource != "" {
-		return request, nil
+	requests, tried := [2]framework.Request{p[0].Request, p[1].Request}, 0 // each is in a namespace of its API server
+	sent, ok := requests[0].Object.(*unstructured.Unstructured)
+	if !ok || requests[0].Verb != framework.VerbCreate || requests[0].Subresource != "" {
+		return requests[0], nil
 	}
-	object, tried := sent.Object, 0
 	for _, path := range vary.Paths(sent.Object, nil) {
-		without := vary.With(object, path, vary.Remove)
-		if _, there := vary.At(object, path); !there || without == nil || without["metadata"] == nil || tried == mostTried {
+		less, same := requests, d
+		if !lack(&less[0], path) || !lack(&less[1], path) || tried == mostTried {
 			continue
 		}
 		tried++
-		request.Object = &unstructured.Unstructured{Object: without}
-		same := d
 		for i, b := range c.sides {
-			result, err := b.sandbox.Send(ctx, request)
+			result, err := b.sandbox.Send(ctx, less[i])
 			if err != nil {
-				return request, err
+				return requests[0], err
 			}
 			same.Responses[i] = c.decision(p, i, result)
 		}
 		if same.Fields = c.fields(same.Responses); same.kind() == d.kind() {
-			object = without
+			requests = less
 		}
 	}
-	request.Object = &unstructured.Unstructured{Object: object}
-	return request, nil
+	return requests[0], nil
+}
+
+// lack removes the value at a path from the object of a request, or reports that it cannot.
+func lack(request *framework.Request, path cel.Path) bool {
+	u, _ := request.Object.(*unstructured.Unstructured)
+	_, there := vary.At(u.UnstructuredContent(), path)
+	without := vary.With(u.UnstructuredContent(), path, vary.Remove)
+	request.Object = &unstructured.Unstructured{Object: without}
+	return there && without != nil && without["metadata"] != nil
 }
 
 // pasted returns a request as a case of a PolicyTest, or nil.
