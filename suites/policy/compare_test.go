@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -64,12 +65,10 @@ func TestDifferences(t *testing.T) {
 		want  string // a part of the only difference; empty means none
 		none  bool   // nothing is compared
 	}{
-		"same":            {side("others", whole), "", false},
-		"init containers": {side("others", `"object.spec.containers.all(c, c.image.startsWith('r.example.com/'))"`), "initContainers", false},
-		"shorter":         {side("others", `"(object.spec.containers + object.spec.?initContainers.orValue([])).all(c, c.image.startsWith('r.example.com'))"`), "r.example.com", false},
-		"a webhook that fails": {webhookOf(t, func(w http.ResponseWriter, _ string) {
-			w.WriteHeader(http.StatusInternalServerError)
-		}), "", true},
+		"same":                 {side("others", whole), "", false},
+		"init containers":      {side("others", `"object.spec.containers.all(c, c.image.startsWith('r.example.com/'))"`), "initContainers", false},
+		"shorter":              {side("others", `"(object.spec.containers + object.spec.?initContainers.orValue([])).all(c, c.image.startsWith('r.example.com'))"`), "r.example.com", false},
+		"a webhook that fails": {webhookOf(t, func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusInternalServerError) }), "", true},
 		"other messages": {webhookOf(t, func(w http.ResponseWriter, uid string) {
 			answered := answers.Add(1)
 			fmt.Fprintf(w, `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": %q, "allowed": false, "status": {"message": "answer %d"}}}`, uid, answered)
@@ -113,4 +112,17 @@ webhooks:
   sideEffects: None
   rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]
 `)}
+}
+
+// TestCompareNothing: Compare fails if nothing is compared, in another process.
+func TestCompareNothing(t *testing.T) {
+	if os.Getenv("COMPARE_NOTHING") != "" {
+		policy.Compare(t, subject(t, manifest("images")), webhookOf(t, func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusBadGateway) }))
+		return
+	}
+	helper := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCompareNothing$")
+	helper.Env = append(os.Environ(), "COMPARE_NOTHING=yes")
+	if out, err := helper.CombinedOutput(); err == nil || !strings.Contains(string(out), "nothing was compared: ") {
+		t.Errorf("got %v: %s", err, out)
+	}
 }

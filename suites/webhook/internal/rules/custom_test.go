@@ -315,9 +315,8 @@ func TestNobodyDenies(t *testing.T) {
 		s := soundSubject(fault{})
 		s.Allow, s.Reject, s.Configurations = nil, []check.Sample{{Manifest: check.Manifest{Object: pod("free", "good")}, Message: "bad"}}, nil
 		for i, matches := range []string{test.mutating, test.validating, test.also} {
-			kind := map[bool]string{true: "Mutating", false: "Validating"}[i == 0]
 			s.Configurations = append(s.Configurations, manifest(t, fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1, kind: %sWebhookConfiguration, metadata: {name: a},
-  webhooks: [{name: w%d.example.com, clientConfig: {service: {namespace: a, name: a, path: /validate}}, admissionReviewVersions: [v1], sideEffects: None, %s}]}`, kind, i, matches)))
+  webhooks: [{name: w%d.example.com, clientConfig: {service: {namespace: a, name: a, path: /validate}}, admissionReviewVersions: [v1], sideEffects: None, %s}]}`, []string{"Mutating", "Validating", "Validating"}[i], i, matches)))
 		}
 		p, reasons := check.Prepare(t.Context(), s), ""
 		for i, w := range p.Webhooks {
