@@ -164,14 +164,11 @@ func webhookOf(fields map[string]any) (webhook admissionregistrationv1.Validatin
 
 // resources are the resources of the rules, without subresources.
 func (s Subject) resources() (all []string) {
-	add := func(resources []string) {
-		for _, each := range resources {
+	for _, rule := range s.rules() {
+		for _, each := range rule.Resources {
 			name, _, _ := strings.Cut(each, "/")
 			all = append(all, name)
 		}
-	}
-	for _, each := range s.rules() {
-		add(each.Resources)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -22,6 +22,11 @@ type T struct {
 	*Observations
 }
 
+// handles reports whether a policy has an operation. Webhooks among the policies do not count.
+func (t *T) handles(operation admissionregistrationv1.OperationType) bool {
+	return slices.ContainsFunc(t.List(), func(p Policy) bool { return handles(p.resourceRules(), operation) })
+}
+
 // Definition is a rule with its check.
 type Definition = rule.Definition[*T]
 
