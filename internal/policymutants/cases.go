@@ -234,9 +234,6 @@ func (f *finding) note(name string, result framework.Result) {
 // aboutPolicy matches what a response says about a policy, whose name differs between the copies of a scenario.
 var aboutPolicy = regexp.MustCompile(`(?s)ValidatingAdmissionPolicy '[^']*' with binding '[^']*'(?: denied request)?: (.*)$`)
 
-// tokenVolume matches the name that an API server chooses for the volume of a Pod's token.
-var tokenVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`)
-
 func answerOf(result framework.Result) *answer {
 	a := &answer{allowed: result.Allowed()}
 	if found := aboutPolicy.FindStringSubmatch(result.Status.Message); found != nil && !a.allowed {
@@ -249,7 +246,7 @@ func answerOf(result framework.Result) *answer {
 	}
 	slices.Sort(a.warnings)
 	if text, err := json.Marshal(result.Fields()); err == nil {
-		_ = json.Unmarshal(tokenVolume.ReplaceAll(text, []byte("kube-api-access")), &a.object)
+		_ = json.Unmarshal(vary.WithoutTokens(text), &a.object)
 	}
 	metadata, _ := a.object["metadata"].(map[string]any)
 	for _, set := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "namespace"} {

@@ -162,7 +162,7 @@ func setSubresource(r *reach.Request, subresource string) error {
 		}
 	}
 	metadata := map[string]any{"name": r.Name, "namespace": r.Namespace}
-	if slices.Contains([]string{"Eviction", "Scale", "Binding"}, r.Kind.Kind) && subresource != "" {
+	if slices.Contains([]schema.GroupKind{{Group: "policy", Kind: "Eviction"}, {Group: "autoscaling", Kind: "Scale"}, {Kind: "Binding"}}, r.Kind.GroupKind()) && subresource != "" {
 		return fmt.Errorf("%s is what a request for a subresource has: give the object with the subresource, and its name %q beside it", r.Kind.Kind, subresource)
 	}
 	r.Subresource = subresource

@@ -113,3 +113,19 @@ func TestDefinition(t *testing.T) {
 		t.Error("a webhook converts the versions")
 	}
 }
+
+// TestBodies: what a request for a subresource has is refused as its object. Another group can have an object of the same kind.
+func TestBodies(t *testing.T) {
+	for apiVersion, test := range map[string]struct {
+		kind    string
+		refused bool
+	}{
+		"v1": {"Binding", true}, "policy/v1": {"Eviction", true}, "autoscaling/v1": {"Scale", true},
+		"example.com/v1": {"Binding", false}, "example.com/v2": {"Eviction", false}, "example.com/v3": {"Scale", false},
+	} {
+		manifest := map[string]any{"apiVersion": apiVersion, "kind": test.kind, "metadata": map[string]any{"name": "a"}}
+		if r, err := (review.Kinds{}).New(manifest, review.OpUpdate, "status"); (err != nil) != test.refused || err == nil && r.Subresource != "status" {
+			t.Errorf("%s %s: got %v, %q", apiVersion, test.kind, err, r.Subresource)
+		}
+	}
+}

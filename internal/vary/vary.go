@@ -5,6 +5,7 @@ package vary
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -208,6 +209,14 @@ func OfClient(object map[string]any) map[string]any {
 	}
 	delete(copied, "status")
 	return copied
+}
+
+// tokenVolume matches the name that an API server chooses for the volume of a Pod's token.
+var tokenVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`)
+
+// WithoutTokens returns the JSON of an object in which the volume of a Pod's token has always the same name.
+func WithoutTokens(text []byte) []byte {
+	return tokenVolume.ReplaceAll(text, []byte("kube-api-access"))
 }
 
 // Below returns the paths that are at or below another one.

@@ -17,7 +17,7 @@ import (
 // Comparison has what differs between two Subjects. The fields are:
 //
 //	Targets      the two API servers
-//	Compared     how many requests were compared, by their kind
+//	Compared     how many requests were compared, by their kind: those to which both give a steady response
 //	Dropped      how many requests an API server does not accept without the policies and webhooks: they say nothing
 //	Unsteady     the requests to which one of the two gives different responses, or no decision
 //	Differences  a Difference of each kind, first those that the first Subject refuses and the second one allows
@@ -43,7 +43,7 @@ type Difference = rules.Difference
 //	Object   the object in the response to a request that was allowed; nil for a deletion
 type Decision = rules.Decision
 
-// Compare fails a test for each difference between what two Subjects decide. See [Differences].
+// Compare fails a test for each difference between what two Subjects decide, and if no request can be compared. See [Differences].
 func Compare(t *testing.T, a, b Subject, ignored ...string) {
 	t.Helper()
 	found, err := Differences(t.Context(), a, b, ignored...)
@@ -55,6 +55,9 @@ func Compare(t *testing.T, a, b Subject, ignored ...string) {
 	}
 	for _, each := range found.Unsteady {
 		t.Logf("not compared: different responses, or no decision: %s", each)
+	}
+	if found.Sum() == 0 {
+		t.Errorf("nothing was compared: %d requests are not accepted without policies and webhooks, and %d get different responses, or no decision", found.Dropped, len(found.Unsteady))
 	}
 	t.Logf("%d differences in %d requests; %d not accepted without policies and webhooks", len(found.Differences), found.Sum(), found.Dropped)
 }

@@ -1,12 +1,19 @@
 package policy_test
 
 import (
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/policy"
 )
 
@@ -42,7 +49,8 @@ func policyOf(name, expression string) string {
 	return strings.NewReplacer("NAME", name, "EXPRESSION", expression).Replace(comparedPolicy)
 }
 
-// TestDifferences: a policy that forgets init containers, or that compares with a shorter prefix, differs from the first one.
+// TestDifferences: a policy that forgets init containers, or that compares with a shorter prefix, differs from the first one. Nothing is
+// compared with a webhook that does not decide, or that says something else each time.
 func TestDifferences(t *testing.T) {
 	whole := `"object.spec.containers.all(c, c.image.startsWith('r.example.com/')) && object.spec.?initContainers.orValue([]).all(c, c.image.startsWith('r.example.com/'))"`
 	side := func(name, expression string) policy.Subject {
@@ -51,15 +59,23 @@ func TestDifferences(t *testing.T) {
 	samples := side("images", whole)
 	samples.Good = written(t, strings.NewReplacer("NAME", "good", "IMAGE", "r.example.com/a").Replace(podOf))
 	samples.Bad = []policy.Bad{{Object: written(t, strings.NewReplacer("NAME", "bad", "IMAGE", "other/a").Replace(podOf)), Denied: "our registry"}}
+	var answers atomic.Int64
 	for name, test := range map[string]struct {
-		expression, want string
+		other policy.Subject
+		want  string // a part of the only difference; empty means none
+		none  bool   // nothing is compared
 	}{
-		"same":            {whole, ""},
-		"init containers": {`"object.spec.containers.all(c, c.image.startsWith('r.example.com/'))"`, "initContainers"},
-		"shorter":         {`"(object.spec.containers + object.spec.?initContainers.orValue([])).all(c, c.image.startsWith('r.example.com'))"`, "r.example.com"},
+		"same":                 {side("others", whole), "", false},
+		"init containers":      {side("others", `"object.spec.containers.all(c, c.image.startsWith('r.example.com/'))"`), "initContainers", false},
+		"shorter":              {side("others", `"(object.spec.containers + object.spec.?initContainers.orValue([])).all(c, c.image.startsWith('r.example.com'))"`), "r.example.com", false},
+		"a webhook that fails": {webhookOf(t, func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusInternalServerError) }), "", true},
+		"other messages": {webhookOf(t, func(w http.ResponseWriter, uid string) {
+			answered := answers.Add(1)
+			fmt.Fprintf(w, `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": %q, "allowed": false, "status": {"message": "answer %d"}}}`, uid, answered)
+		}), "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := policy.Differences(t.Context(), samples, side("others", test.expression))
+			found, err := policy.Differences(t.Context(), samples, test.other)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,9 +84,45 @@ func TestDifferences(t *testing.T) {
 				t.Log(each, each.Like, each.Case)
 			}
 			text := fmt.Sprintf("%v %v", found.Differences, found.Unsteady)
-			if len(found.Differences) != min(1, len(test.want)) || len(found.Unsteady) > 0 || !strings.Contains(text, test.want) {
+			if len(found.Differences) != min(1, len(test.want)) || (len(found.Unsteady) > 0) != test.none || (found.Sum() == 0) != test.none || !strings.Contains(text, test.want) {
 				t.Errorf("got %s, want %q in it", text, test.want)
 			}
 		})
+	}
+}
+
+// webhookOf returns a webhook that is called for every request, and answers one with a uid.
+func webhookOf(t *testing.T, answer func(w http.ResponseWriter, uid string)) policy.Subject {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review struct{ Request struct{ UID string } }
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		answer(w, review.Request.UID)
+	}))
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return policy.Subject{Endpoints: map[string]framework.Endpoint{"a/a": {URL: server.URL, CABundle: ca}}, Policies: written(t, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: all}
+webhooks:
+- name: all.example.com
+  clientConfig: {service: {namespace: a, name: a}}
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]
+`)}
+}
+
+// TestCompareNothing: Compare fails if nothing is compared, in another process.
+func TestCompareNothing(t *testing.T) {
+	if os.Getenv("COMPARE_NOTHING") != "" {
+		policy.Compare(t, subject(t, manifest("images")), webhookOf(t, func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusBadGateway) }))
+		return
+	}
+	helper := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCompareNothing$")
+	helper.Env = append(os.Environ(), "COMPARE_NOTHING=yes")
+	if out, err := helper.CombinedOutput(); err == nil || !strings.Contains(string(out), "nothing was compared: ") {
+		t.Errorf("got %v: %s", err, out)
 	}
 }

@@ -52,7 +52,7 @@ It prints the requests on which A and B differ, first what A refuses and B allow
 difference does not mean that they are equal.
 
 The exit code is 0 without a difference, 1 with one, 2 for wrong flags or files, 4 if no API server or webhook can be used, and 5 if
-nothing could be compared.`,
+nothing, or not each request, could be compared.`,
 		Example: "  admissiontest compare --a policy-v1.yaml --b policy-v2.yaml --good good.yaml --bad 'bad.yaml=must have limits'\n  admissiontest compare --a config/webhook.yaml --b policy.yaml --good good.yaml --bad 'bad.yaml=is not allowed' -- ./guard --cert-dir {cert-dir}\n  admissiontest compare --a policy.yaml --cases policytest.yaml --k8s-version 1.36,1.37",
 		Args:    cobra.ArbitraryArgs,
 	}

@@ -67,7 +67,7 @@ func (b *bench) observe(ctx context.Context) (*Observations, error) {
 	if err := b.before(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.install(ctx); err != nil {
+	if err := b.install(ctx, b.subject.Policies, b.subject.Probes()); err != nil {
 		return b.observed, b.unsent(err, Every)
 	}
 	if err := b.after(ctx); err != nil {
@@ -143,18 +143,18 @@ func (b *bench) installAll(ctx context.Context, manifests []shipped.Manifest) er
 	return nil
 }
 
-// install installs the policies and their probes, and waits until the API server acts on them.
-func (b *bench) install(ctx context.Context) error {
-	if err := b.installAll(ctx, b.subject.Policies); err != nil {
+// install installs policies and probes of them, and waits until the API server acts on them.
+func (b *bench) install(ctx context.Context, policies []shipped.Manifest, probes []map[string]any) error {
+	if err := b.installAll(ctx, policies); err != nil {
 		return err
 	}
-	all := b.subject.Probes()
-	for _, probe := range all {
+	for _, probe := range probes {
 		if err := b.probes.Install(ctx, probe, nil); err != nil {
 			return fmt.Errorf("install %s, a copy of a policy: %w", object.Describe(probe), err)
 		}
 	}
-	for _, m := range b.subject.Policies {
+	all := slices.Clone(probes)
+	for _, m := range policies {
 		all = append(all, m.Object)
 	}
 	if err := b.server.WaitUntilEffective(ctx, all); err != nil {

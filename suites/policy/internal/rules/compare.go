@@ -7,23 +7,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/cel"
-	objects "github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/vary"
@@ -40,7 +35,7 @@ type Side struct {
 type Comparison struct {
 	// Targets are the API servers of the two.
 	Targets [2]framework.TargetInfo `json:"-"`
-	// Compared counts the requests to which both responded, by their kind, and Dropped those that an API server does not accept without
+	// Compared counts the requests to which both give a steady response, by their kind, and Dropped those that an API server does not accept without
 	// the deciders. Unsteady are the requests to which one of them gives different responses.
 	Compared map[Group]int `json:"compared"`
 	Dropped  int           `json:"dropped"`
@@ -89,7 +84,7 @@ func (d Difference) String() string {
 func (d Decision) String() string {
 	said := fmt.Sprintf("%d, allowed", d.Code)
 	if !d.Allowed {
-		said = fmt.Sprintf("%d %s: %s", d.Code, d.Reason, d.Message)
+		said = strings.TrimSpace(fmt.Sprint(d.Code, " ", d.Reason)) + ": " + d.Message
 	}
 	for _, each := range d.Warnings {
 		said += "; warning: " + each
@@ -154,17 +149,7 @@ func (b *bench) decided(ctx context.Context, manifests []shipped.Manifest) error
 	if err := b.before(ctx); err != nil {
 		return err
 	}
-	if err := b.installAll(ctx, manifests); err != nil {
-		return err
-	}
-	var all []map[string]any
-	for _, m := range manifests {
-		all = append(all, m.Object)
-	}
-	if err := b.server.WaitUntilEffective(ctx, all); err != nil {
-		return err
-	}
-	if err := b.sandbox.WaitForParams(ctx); err != nil {
+	if err := b.install(ctx, manifests, nil); err != nil {
 		return err
 	}
 	accepted := slices.DeleteFunc(slices.Clone(b.observed.Cases), func(c *Case) bool { return !c.Accepted() })
@@ -208,10 +193,12 @@ func (c *comparing) compare(ctx context.Context) error {
 	}
 	like := map[string]int{} // the index of a difference, by what differs
 	for _, p := range c.pairs() {
-		c.result.Compared[p[0].Group]++
 		found, steady, err := c.differ(ctx, p)
 		if err != nil {
 			return err
+		}
+		if steady {
+			c.result.Compared[p[0].Group]++
 		}
 		kind := p[0].Request.Subresource + " " + found.kind() // a subresource is another door
 		switch at, known := like[kind]; {
@@ -267,7 +254,7 @@ func (c *comparing) differ(ctx context.Context, p pair) (found Difference, stead
 		return found, steady, nil
 	}
 	for i, b := range c.sides {
-		if !p[i].Request.DryRun {
+		if !p[i].Request.DryRun && p[i].After.Allowed() {
 			continue // a second creation is another request
 		}
 		again, err := b.sandbox.Send(ctx, p[i].Request)
@@ -297,9 +284,6 @@ func (c *comparing) fields(of [2]Decision) []string {
 // deciderName matches what a response says about the name of the decider.
 var deciderName = regexp.MustCompile(`(?s)^.*?(?:(?:Validating|Mutating)AdmissionPolicy '[^']*' with binding '[^']*'(?: denied request)?|policy "[^"]*" denied request|admission webhook "[^"]*" denied the request): `)
 
-// tokenVolume matches the name that an API server chooses for the volume of a Pod's token.
-var tokenVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`)
-
 // decision returns what a response says. The namespace for what has none is another one on each API server.
 func (b *bench) decision(c *Case, r framework.Result) Decision {
 	settled := func(text string) string {
@@ -312,8 +296,8 @@ func (b *bench) decision(c *Case, r framework.Result) Decision {
 	slices.Sort(d.Warnings)
 	if d.Allowed && c.Request.Verb != framework.VerbDelete && c.Request.Verb != framework.VerbDeleteCollection {
 		text, _ := json.Marshal(c.settled(r)) // it comes from JSON
-		text = tokenVolume.ReplaceAll(bytes.ReplaceAll(text, []byte(b.namespace), []byte(metav1.NamespaceDefault)), []byte("kube-api-access"))
-		_ = utiljson.Unmarshal(text, &d.Object)
+		text = bytes.ReplaceAll(text, []byte(b.namespace), []byte(metav1.NamespaceDefault))
+		_ = utiljson.Unmarshal(vary.WithoutTokens(text), &d.Object)
 		u := unstructured.Unstructured{Object: d.Object}
 		for _, set := range []string{"deletionTimestamp", "deletionGracePeriodSeconds"} {
 			unstructured.RemoveNestedField(d.Object, "metadata", set)
@@ -359,33 +343,38 @@ func (c *comparing) chosen(p pair) []cel.Path {
 
 // smaller returns the request of a difference without what does not matter for it. Only a creation is made smaller.
 func (c *comparing) smaller(ctx context.Context, p pair, d Difference) (framework.Request, error) {
-	request := p[0].Request
-	sent, ok := request.Object.(*unstructured.Unstructured)
-	if !ok || request.Verb != framework.VerbCreate || request.Subresource != "" {
-		return request, nil
+	requests, tried := [2]framework.Request{p[0].Request, p[1].Request}, 0 // each is in a namespace of its API server
+	sent, ok := requests[0].Object.(*unstructured.Unstructured)
+	if !ok || requests[0].Verb != framework.VerbCreate || requests[0].Subresource != "" {
+		return requests[0], nil
 	}
-	object, tried := sent.Object, 0
 	for _, path := range vary.Paths(sent.Object, nil) {
-		without := vary.With(object, path, vary.Remove)
-		if _, there := vary.At(object, path); !there || without == nil || without["metadata"] == nil || tried == mostTried {
+		less, same := requests, d
+		if !lack(&less[0], path) || !lack(&less[1], path) || tried == mostTried {
 			continue
 		}
 		tried++
-		request.Object = &unstructured.Unstructured{Object: without}
-		same := d
 		for i, b := range c.sides {
-			result, err := b.sandbox.Send(ctx, request)
+			result, err := b.sandbox.Send(ctx, less[i])
 			if err != nil {
-				return request, err
+				return requests[0], err
 			}
 			same.Responses[i] = c.decision(p, i, result)
 		}
 		if same.Fields = c.fields(same.Responses); same.kind() == d.kind() {
-			object = without
+			requests = less
 		}
 	}
-	request.Object = &unstructured.Unstructured{Object: object}
-	return request, nil
+	return requests[0], nil
+}
+
+// lack removes the value at a path from the object of a request, or reports that it cannot.
+func lack(request *framework.Request, path cel.Path) bool {
+	u, _ := request.Object.(*unstructured.Unstructured)
+	_, there := vary.At(u.UnstructuredContent(), path)
+	without := vary.With(u.UnstructuredContent(), path, vary.Remove)
+	request.Object = &unstructured.Unstructured{Object: without}
+	return there && without != nil && without["metadata"] != nil
 }
 
 // pasted returns a request as a case of a PolicyTest, or nil.
@@ -441,131 +430,6 @@ func (b *bench) stands(ctx context.Context, request framework.Request) *unstruct
 // mostTried limits the requests by which one is made smaller.
 const mostTried = 60
 
-// callers are the users and groups that expressions compare with, beside one that none of them names.
-func (s Subject) callers() []framework.User {
-	var all []framework.User
-	for _, p := range s.List() {
-		for _, text := range p.expressions() {
-			if !cel.Names(text, "request") || !strings.Contains(text, "userInfo") {
-				continue
-			}
-			for _, constant := range cel.Texts(text) {
-				for _, user := range []framework.User{{Name: constant}, {Name: "contract-other", Groups: []string{constant}}} {
-					if !slices.ContainsFunc(all, func(known framework.User) bool { return reflect.DeepEqual(known, user) }) && constant != "" {
-						all = append(all, user)
-					}
-				}
-			}
-		}
-	}
-	return all
-}
-
-// called sends a sample as each user whom the expressions name, as the controllers of Kubernetes, and as an administrator.
-func (b *bench) called(s sample) {
-	all := append(b.subject.callers(), Controllers()...)
-	all = append(all, framework.User{Name: "contract-admin", Groups: []string{"system:masters", "system:authenticated"}})
-	for _, user := range all[:min(len(all), mostKeys)] {
-		as := b.derive(Called, s, s.Object, "as "+cmp.Or(strings.Join(user.Groups, " and "), user.Name)+" ("+user.Name+")")
-		as.Request = as.Request.WithUser(user)
-	}
-}
-
-// placed creates a sample in a namespace with the labels of each namespaceSelector, and in one without labels.
-func (b *bench) placed(ctx context.Context, s sample) {
-	u := b.addressed(s.Object)
-	if s.stored != nil || u.GetNamespace() == "" {
-		return
-	}
-	for i, labels := range b.subject.namespaceLabels() {
-		name := cmp.Or(labels[corev1.LabelMetadataName], fmt.Sprintf("contract-labelled-%d", i))
-		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
-		namespace.SetLabels(labels)
-		if b.get(ctx, namespace.GroupVersionKind(), namespace, "") == nil {
-			b.err = cmp.Or(b.err, b.on.shared.Install(ctx, namespace.Object, nil))
-		}
-		if b.err != nil {
-			return
-		}
-		u.SetNamespace(name)
-		b.derive(Placed, s, u.Object, fmt.Sprintf("in a namespace with the labels %v", labels))
-	}
-}
-
-// mostVaried limits the values near constants of one sample.
-const mostVaried = 80
-
-// mostBetween limits the stored objects that lack something, and the stored ones near constants.
-const mostBetween = 15
-
-// variations returns an object with the values near the constants of the expressions, where they read it.
-func (b *bench) variations(object map[string]any) []vary.Variation {
-	variables, expressions := map[string]string{}, []string{}
-	for _, p := range b.subject.List() {
-		for _, each := range p.spec.Variables {
-			variables[each.Name] = each.Expression
-		}
-		expressions = append(expressions, p.expressions()...)
-	}
-	return vary.NewVarier(variables, nil, expressions).Variations(object)
-}
-
-// varied gives a sample the values near the constants of the expressions, and other names.
-func (b *bench) varied(s sample) {
-	all := b.variations(s.Object)
-	for _, each := range all[:min(len(all), mostVaried)] {
-		b.derive(Varied, s, each.Object, each.What)
-	}
-	if u := b.addressed(s.Object); s.stored == nil && u.GetName() != "" {
-		for _, name := range []string{"x" + u.GetName(), u.GetName() + "x"} {
-			u.SetName(name)
-			b.derive(Renamed, s, u.Object, "under the name "+name)
-		}
-	}
-}
-
-// between updates a stored good sample to what is near the constants or lacks something, and such an object to the sample, and deletes it.
-func (b *bench) between(ctx context.Context, s sample, kept *unstructured.Unstructured) {
-	if s.good < 0 {
-		return
-	}
-	var all []vary.Variation
-	for _, less := range b.lessRead(s.persisted()) {
-		all = append(all, vary.Variation{What: less.change, Object: less.object})
-	}
-	all = append(all[:min(len(all), mostBetween)], b.variations(s.persisted())...)
-	for i, each := range all[:min(len(all), 2*mostBetween)] {
-		other := b.store(ctx, s, each.Object, fmt.Sprintf("-varied-%d", i))
-		if other == nil {
-			continue
-		}
-		update := func(stored *unstructured.Unstructured, from, to map[string]any, change string) {
-			changed := vary.Patched(stored.Object, objects.MergePatch(from, to))
-			b.add(Varied, s, framework.Update(stored, &unstructured.Unstructured{Object: changed}), "update the stored", change+" "+each.What)
-		}
-		if b.subject.decides(admissionregistrationv1.Update) {
-			update(kept, s.persisted(), each.Object, "to one")
-			update(other, each.Object, s.persisted(), "from one")
-		}
-		if b.subject.decides(admissionregistrationv1.Delete) {
-			b.add(Varied, s, framework.Delete(other), "delete the stored", each.What)
-		}
-	}
-}
-
-// webhooks are the webhooks of configurations among the policies.
-func (s Subject) webhooks() (all []map[string]any) {
-	for _, m := range s.Policies {
-		if list, _ := m.Object["webhooks"].([]any); objects.IsAdmission(m.Object) {
-			for _, each := range list {
-				fields, _ := each.(map[string]any)
-				all = append(all, fields)
-			}
-		}
-	}
-	return all
-}
-
 // comparable returns why two sides cannot be compared, or nil.
 func (s Subject) comparable(sides [2]Side) error {
 	if len(s.Good)+len(s.Bad) == 0 {
@@ -583,78 +447,4 @@ func (s Subject) comparable(sides [2]Side) error {
 		return fmt.Errorf("%w: A decides about %s, and B about %s: no request concerns both", ErrSubject, strings.Join(of[0], ", "), strings.Join(of[1], ", "))
 	}
 	return nil
-}
-
-// rules are the rules of the policies and webhooks.
-func (s Subject) rules() (all []admissionregistrationv1.RuleWithOperations) {
-	for _, p := range s.List() {
-		for _, each := range p.resourceRules() {
-			all = append(all, each.RuleWithOperations)
-		}
-	}
-	for _, each := range s.webhooks() {
-		all = append(all, webhookOf(each).Rules...)
-	}
-	return all
-}
-
-// webhookOf reads a webhook. What cannot be read is missing.
-func webhookOf(fields map[string]any) (webhook admissionregistrationv1.ValidatingWebhook) {
-	specOf(unstructured.Unstructured{Object: map[string]any{"spec": fields}}, &webhook)
-	return webhook
-}
-
-// decides reports whether a rule of a policy or webhook has an operation.
-func (s Subject) decides(operation admissionregistrationv1.OperationType) bool {
-	return slices.ContainsFunc(s.rules(), func(rule admissionregistrationv1.RuleWithOperations) bool {
-		return slices.Contains(rule.Operations, operation) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll)
-	})
-}
-
-// resources are the resources of the rules, without subresources.
-func (s Subject) resources() (all []string) {
-	add := func(resources []string) {
-		for _, each := range resources {
-			name, _, _ := strings.Cut(each, "/")
-			all = append(all, name)
-		}
-	}
-	for _, each := range s.rules() {
-		add(each.Resources)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// namespaceLabels are the labels that namespaceSelectors ask for, and that they exclude, and none.
-func (s Subject) namespaceLabels() []map[string]string {
-	all := []map[string]string{{}}
-	add := func(selector any) {
-		var labels metav1.LabelSelector
-		fields, _ := selector.(map[string]any)
-		specOf(unstructured.Unstructured{Object: map[string]any{"spec": fields}}, &labels)
-		each := []map[string]string{vary.Selected(&labels)}
-		for _, e := range labels.MatchExpressions {
-			if e.Operator == metav1.LabelSelectorOpNotIn || e.Operator == metav1.LabelSelectorOpDoesNotExist {
-				excluded := maps.Clone(each[0])
-				excluded[e.Key] = append(e.Values, vary.Example)[0]
-				each = append(each, excluded)
-			}
-		}
-		for _, found := range each {
-			if !slices.ContainsFunc(all, func(known map[string]string) bool { return reflect.DeepEqual(known, found) }) {
-				all = append(all, found)
-			}
-		}
-	}
-	for _, m := range s.Policies {
-		for _, at := range []cel.Path{{"spec", "matchConstraints"}, {"spec", "matchResources"}} {
-			value, _ := vary.At(m.Object, at.Then("namespaceSelector"))
-			add(value)
-		}
-	}
-	for _, each := range s.webhooks() {
-		add(each["namespaceSelector"])
-	}
-	return all
 }

@@ -204,7 +204,7 @@ func (b *bench) kindsOf(p Policy) []schema.GroupVersionKind {
 
 // matches reports whether a resource rule of the policy matches one of the operations on a resource or subresource.
 func (p Policy) matches(served metav1.APIResource, operations ...admission.Operation) bool {
-	return slices.ContainsFunc(p.resourceRules(), func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
-		return vary.Matches(rule.RuleWithOperations, served, operations...)
+	return slices.ContainsFunc(p.resourceRules(), func(rule admissionregistrationv1.RuleWithOperations) bool {
+		return vary.Matches(rule, served, operations...)
 	})
 }

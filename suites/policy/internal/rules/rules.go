@@ -22,6 +22,11 @@ type T struct {
 	*Observations
 }
 
+// handles reports whether a policy has an operation. Webhooks among the policies do not count.
+func (t *T) handles(operation admissionregistrationv1.OperationType) bool {
+	return slices.ContainsFunc(t.List(), func(p Policy) bool { return handles(p.resourceRules(), operation) })
+}
+
 // Definition is a rule with its check.
 type Definition = rule.Definition[*T]
 
@@ -65,7 +70,7 @@ func (t *T) mutates() {
 
 // changes reports whether a MutatingAdmissionPolicy changed a request, or had an error in one.
 func (t *T) changes(p Policy) bool {
-	if alone, sent := t.Alone[p.GetName()]; sent && p.handles(admissionregistrationv1.Create) {
+	if alone, sent := t.Alone[p.GetName()]; sent && handles(p.resourceRules(), admissionregistrationv1.Create) {
 		return slices.ContainsFunc(alone, (*Case).mutated)
 	}
 	return slices.ContainsFunc(t.Of(Samples, Fixes, Unrelated, Repairs, Violations, Finalizers, Subwrites), (*Case).mutated)

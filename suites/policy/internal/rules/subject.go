@@ -81,11 +81,14 @@ func (p Policy) IgnoresErrors() bool {
 }
 
 // resourceRules returns the resource rules of the policy.
-func (p Policy) resourceRules() []admissionregistrationv1.NamedRuleWithOperations {
+func (p Policy) resourceRules() (all []admissionregistrationv1.RuleWithOperations) {
 	if p.spec.MatchConstraints == nil {
 		return nil
 	}
-	return p.spec.MatchConstraints.ResourceRules
+	for _, each := range p.spec.MatchConstraints.ResourceRules {
+		all = append(all, each.RuleWithOperations)
+	}
+	return all
 }
 
 // paramKinds returns the kind of the params of the policy, if it has one.
@@ -114,14 +117,14 @@ func (s Subject) validating() bool {
 
 func (s Subject) mutating() bool { return slices.ContainsFunc(s.List(), Policy.Mutating) }
 
-// handles reports whether resource rules of the policies have an operation.
+// handles reports whether rules of the policies and webhooks have an operation.
 func (s Subject) handles(operation admissionregistrationv1.OperationType) bool {
-	return slices.ContainsFunc(s.List(), func(p Policy) bool { return p.handles(operation) })
+	return handles(s.rules(), operation)
 }
 
-// handles reports whether resource rules of the policy have an operation.
-func (p Policy) handles(operation admissionregistrationv1.OperationType) bool {
-	return slices.ContainsFunc(p.resourceRules(), func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
+// handles reports whether rules have an operation.
+func handles(rules []admissionregistrationv1.RuleWithOperations, operation admissionregistrationv1.OperationType) bool {
+	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
 		return slices.Contains(rule.Operations, operation) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll)
 	})
 }

@@ -54,7 +54,8 @@ type Case struct {
 	versions []Version
 }
 
-// Uncalled is a sample of Reject for which no webhook is called, so that it is allowed. Unknown means that one may be called.
+// Uncalled is a sample of Reject for which no webhook is called, so that it is allowed, and why the first one is not. Unknown means that
+// one may be called, and Why is then about that one.
 type Uncalled struct {
 	What, Why string
 	Unknown   bool
@@ -239,7 +240,7 @@ func (p *Prepared) addCases(ctx context.Context) {
 				p.misuse(list+": ", err)
 				continue
 			}
-			called, not := false, Uncalled{What: c.String()}
+			called, uncalled := false, Uncalled{What: c.String()}
 			for _, w := range p.Webhooks {
 				if !slices.Contains(w.operations, c.Request.Operation) {
 					w.operations = append(w.operations, c.Request.Operation)
@@ -251,7 +252,9 @@ func (p *Prepared) addCases(ctx context.Context) {
 				effect, why := p.effect(ctx, w, final.Request, p.cluster)
 				if called = called || effect == reach.EffectCalled || effect == reach.EffectRefused; effect != reach.EffectCalled {
 					w.Unreached = append(w.Unreached, final.String()+": "+why)
-					not.Why, not.Unknown = why, not.Unknown || effect != reach.EffectNone
+					if unknown := effect != reach.EffectNone; uncalled.Why == "" || unknown && !uncalled.Unknown {
+						uncalled.Why, uncalled.Unknown = why, unknown
+					}
 					continue
 				}
 				for _, cases := range to(w) {
@@ -260,7 +263,7 @@ func (p *Prepared) addCases(ctx context.Context) {
 			}
 			if list == "Reject" && !called && len(p.Webhooks) > 0 {
 				w := p.Webhooks[max(0, slices.IndexFunc(p.Webhooks, func(w *Webhook) bool { return len(w.Allow)+len(w.Reject) > 0 }))]
-				w.Uncalled = append(w.Uncalled, not)
+				w.Uncalled = append(w.Uncalled, uncalled)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"net/http"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -71,8 +72,10 @@ func (t *T) Convert(converter map[string]any, version string, objects []map[stri
 	if err := utiljson.Unmarshal(got.body, &review); got.err != nil || err != nil || review.Kind != "ConversionReview" {
 		return nil, got.err != nil, cmp.Or(got.err, err, fmt.Errorf("body %q is no ConversionReview", short(got.body)))
 	}
-	if converted = review.Response.Objects; review.Response.UID != uid || review.Response.Result.Status != metav1.StatusSuccess || len(converted) != len(objects) {
-		return nil, true, fmt.Errorf("got %s; want the uid of the request, the status Success, and %d objects", got.body, len(objects))
+	converted, result := review.Response.Objects, review.Response.Result
+	if got.status != http.StatusOK || review.Response.UID != uid || result.Status != metav1.StatusSuccess || len(converted) != len(objects) {
+		const format = "got HTTP status %d, result %q %q, body %s; want 200, the uid of the request, the status Success, and %d objects"
+		return nil, true, fmt.Errorf(format, got.status, result.Status, result.Message, short(got.body), len(objects))
 	}
 	for _, each := range converted {
 		if each["apiVersion"] != version {

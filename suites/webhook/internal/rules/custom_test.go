@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,6 +209,7 @@ func TestConversions(t *testing.T) {
 		"keeps the version":    {func(u *unstructured.Unstructured, _ int) { u.SetAPIVersion("example.com/v1") }, framework.Fail},
 		"repeats the first":    {func(u *unstructured.Unstructured, _ int) { u.SetName("a") }, framework.Fail},
 		"fails for the second": {func(_ *unstructured.Unstructured, i int) { panic(fmt.Sprint(i)) }, framework.Fail},
+		"answers with 500":     {func(*unstructured.Unstructured, int) {}, framework.Fail},
 		"no conversion":        {nil, framework.Inconclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +237,9 @@ func TestConversions(t *testing.T) {
 					u.SetAPIVersion(review.Request.DesiredAPIVersion)
 					test.convert(u, i)
 					all = append(all, u.Object)
+				}
+				if name == "answers with 500" {
+					w.WriteHeader(http.StatusInternalServerError)
 				}
 				_ = json.NewEncoder(w).Encode(fields{"kind": "ConversionReview", "response": fields{"uid": review.Request.UID, "result": fields{"status": "Success"}, "convertedObjects": all}})
 			})
@@ -284,6 +289,44 @@ func TestUncalled(t *testing.T) {
 			if !strings.Contains(got, test.text) {
 				t.Errorf("%s: got %q, want %q in it", name, got, test.text)
 			}
+		}
+	}
+}
+
+// TestNobodyDenies: a sample of Reject that all webhooks allow is the failure of the validating one. If none is called, the reason is that
+// of the first one, unless it is not known whether another one is called: that is no verdict.
+func TestNobodyDenies(t *testing.T) {
+	rulesOf := func(group, resource string) string {
+		return fmt.Sprintf("rules: [{operations: [CREATE], apiVersions: [v1], apiGroups: [%q], resources: [%s]}]", group, resource)
+	}
+	pods, services, jobs := rulesOf("", "pods"), rulesOf("", "services"), rulesOf("batch", "jobs")
+	unknown := pods + `, matchConditions: [{name: a, expression: "authorizer.path('/a').check('get').allowed()"}]`
+	verdict1 := rules.All()[slices.IndexFunc(rules.All(), func(each check.Rule) bool { return each.ID == "WH-VERDICT-1" })]
+	for name, test := range map[string]struct {
+		mutating, validating, also string // the rules of three webhooks
+		want                       []framework.Verdict
+		reason                     string
+	}{
+		"both allow":    {pods, pods, services, []framework.Verdict{framework.Inconclusive, framework.Fail, framework.Unsupported}, "the sample is in Reject, and is allowed"},
+		"first reason":  {services, jobs, jobs, []framework.Verdict{framework.Fail, framework.Unsupported, framework.Unsupported}, "has resources services"},
+		"unknown":       {services, unknown, jobs, []framework.Verdict{framework.Inconclusive, framework.Unsupported, framework.Unsupported}, "is not known: "},
+		"unknown first": {unknown, services, jobs, []framework.Verdict{framework.Inconclusive, framework.Unsupported, framework.Unsupported}, "is not known: "},
+	} {
+		s := soundSubject(fault{})
+		s.Allow, s.Reject, s.Configurations = nil, []check.Sample{{Manifest: check.Manifest{Object: pod("free", "good")}, Message: "bad"}}, nil
+		for i, matches := range []string{test.mutating, test.validating, test.also} {
+			s.Configurations = append(s.Configurations, manifest(t, fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1, kind: %sWebhookConfiguration, metadata: {name: a},
+  webhooks: [{name: w%d.example.com, clientConfig: {service: {namespace: a, name: a, path: /validate}}, admissionReviewVersions: [v1], sideEffects: None, %s}]}`, []string{"Mutating", "Validating", "Validating"}[i], i, matches)))
+		}
+		p, reasons := check.Prepare(t.Context(), s), ""
+		for i, w := range p.Webhooks {
+			o := p.Check(verdict1, w, rule.DefaultBudget)
+			if reasons += o.Reason + "\n"; o.Verdict != test.want[i] {
+				t.Errorf("%s: %s: got %s (%s), want %s", name, w.Name, o.Verdict, o.Reason, test.want[i])
+			}
+		}
+		if !strings.Contains(reasons, test.reason) {
+			t.Errorf("%s: got %q, want %q in it", name, reasons, test.reason)
 		}
 	}
 }
