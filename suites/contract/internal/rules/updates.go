@@ -27,8 +27,14 @@ func updatesRules() []check.Rule {
 	}}
 }
 
-// unrelatedUpdates returns updates of a stored object, by what they do.
+// unrelatedUpdates returns updates of a stored object, by what they do. Without a resource version, it could be an update that
+// creates the object.
 func unrelatedUpdates(request framework.Request, stored runtime.Object) map[string]framework.Request {
+	stored = check.Copy(stored)
+	if accessor, err := meta.Accessor(stored); err == nil {
+		accessor.SetResourceVersion("1")
+		accessor.SetUID("contract")
+	}
 	all := map[string]framework.Request{
 		"removes the last finalizer of an object in deletion": inDeletion(request, stored, func(object metav1.Object) { object.SetFinalizers(nil) }),
 	}
