@@ -17,7 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// Tokens are the tokens that a Hook accepts: those of ServiceAccounts that are bound to a webhook configuration, as a
+// Tokens are the tokens that a Hook accepts: tokens of ServiceAccounts which are bound to a webhook configuration, as a
 // kube-apiserver with the feature gate APIServerWebhookAuthenticationToken issues them. A call with another token, or none,
 // is recorded, and refused with 401. A token that is not bound to a configuration of the Hook's phase, or does not attest
 // the API group of the review, is refused with 403. A refused call uses no Reply.

@@ -82,8 +82,8 @@ type APIServer = check.APIServer
 //	Object  the object; a typed object needs no apiVersion and kind if it is one of Kubernetes' own
 type Manifest = check.Manifest
 
-// Issuer issues tokens as kube-apiserver issues those of ServiceAccounts that are bound to a webhook configuration (the feature
-// gate APIServerWebhookAuthenticationToken). The audience of a token is the address in the clientConfig of the webhook: its url, or
+// Issuer issues tokens of ServiceAccounts which are bound to a webhook configuration, as kube-apiserver does with the feature
+// gate APIServerWebhookAuthenticationToken. The audience of a token is the address in the clientConfig of the webhook: its url, or
 // https://NAME.NAMESPACE.svc:PORT/PATH. It serves its public key as an issuer of OpenID Connect does. The fields are:
 //
 //	URL  the issuer, iss of the tokens, where /.well-known/openid-configuration and /openid/v1/jwks are

@@ -94,7 +94,7 @@ func (i *Issuer) PublicKey() []byte {
 func encoded(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
 
 // claims returns the claims of a good token for a webhook, which attests an API group, as kube-apiserver writes them:
-// https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/serviceaccount/claims.go#L76.
+// https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/serviceaccount/claims.go#L77.
 func (i *Issuer) claims(w *Webhook, group string) map[string]any {
 	const caller, valid = "contract-apiserver", 10 * time.Minute
 	now := time.Now()
@@ -130,7 +130,7 @@ func (t *T) Forged(algorithm string, claims map[string]any, sign func([]byte) []
 	return signed(t.Tokens.keyID(), algorithm, claims, sign)
 }
 
-// signature returns the signature of a text for RS256.
+// signature returns the signature of bytes for RS256.
 func signature(key *rsa.PrivateKey, text []byte) []byte {
 	digest := sha256.Sum256(text)
 	made, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, digest[:])
@@ -160,7 +160,7 @@ func (i *Issuer) authorization(w *Webhook) string {
 }
 
 // Audience returns the audience of tokens for the webhook: the address in its clientConfig, as kube-apiserver requires it:
-// https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/registry/core/serviceaccount/storage/token.go#L487.
+// https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/registry/core/serviceaccount/storage/token.go#L474.
 func (w *Webhook) Audience() string { return audienceOf(w.Config.ClientConfig) }
 
 func audienceOf(config admissionregistrationv1.WebhookClientConfig) string {
