@@ -2,6 +2,8 @@ package hook
 
 import (
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
@@ -25,7 +27,7 @@ type Tokens struct {
 	// Issuer is the issuer of the tokens: the flag --service-account-issuer of kube-apiserver. Required.
 	Issuer string
 	// Keys are the public keys of the issuer: a JSON Web Key Set, as kube-apiserver serves it at /openid/v1/jwks, with
-	// RSA keys. Required.
+	// keys for RS256 and ES256. Required.
 	Keys []byte
 	// Audience is the audience of the tokens. Empty means the URL of the Hook's ClientConfig. For a clientConfig with a
 	// Service it is https://NAME.NAMESPACE.svc:PORT/PATH.
@@ -123,30 +125,49 @@ func (t *Tokens) verify(token string) (claims, error) {
 		return has, err
 	}
 	digest, key := sha256.Sum256([]byte(parts[0]+"."+parts[1])), keys[header.Kid]
-	if header.Alg != "RS256" || key == nil || rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], decoded[2]) != nil {
+	if !isOf(key, header.Alg, digest[:], decoded[2]) {
 		return has, errors.New("the signature of the token is not of a key of the issuer")
 	}
 	return has, json.Unmarshal(decoded[1], &has)
 }
 
-// keysOf returns the RSA keys of a JSON Web Key Set (RFC 7517), by their IDs.
-func keysOf(set []byte) (map[string]*rsa.PublicKey, error) {
+// isOf reports whether a signature of a digest is of a key, with the algorithm of the key.
+func isOf(key crypto.PublicKey, algorithm string, digest, signature []byte) bool {
+	switch key := key.(type) {
+	case *rsa.PublicKey:
+		return algorithm == "RS256" && rsa.VerifyPKCS1v15(key, crypto.SHA256, digest, signature) == nil
+	case *ecdsa.PublicKey:
+		return algorithm == "ES256" && len(signature) == 64 &&
+			ecdsa.Verify(key, digest, new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:]))
+	}
+	return false
+}
+
+// keysOf returns the RSA keys and P-256 keys of a JSON Web Key Set (RFC 7517), by their IDs.
+func keysOf(set []byte) (map[string]crypto.PublicKey, error) {
 	var read struct {
-		Keys []struct{ Kty, Kid, N, E string }
+		Keys []struct{ Kty, Kid, N, E, Crv, X, Y string }
 	}
 	if err := json.Unmarshal(set, &read); err != nil {
 		return nil, fmt.Errorf("read the keys: %w", err)
 	}
-	keys := map[string]*rsa.PublicKey{}
+	keys := map[string]crypto.PublicKey{}
+	bytes := func(field string) []byte {
+		data, _ := base64.RawURLEncoding.DecodeString(field) // what cannot be decoded is no key
+		return data
+	}
 	for _, each := range read.Keys {
-		n, errN := base64.RawURLEncoding.DecodeString(each.N)
-		e, errE := base64.RawURLEncoding.DecodeString(each.E)
-		if exponent := new(big.Int).SetBytes(e); each.Kty == "RSA" && errN == nil && errE == nil && exponent.IsInt64() {
-			keys[each.Kid] = &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: int(exponent.Int64())}
+		n, exponent := new(big.Int).SetBytes(bytes(each.N)), new(big.Int).SetBytes(bytes(each.E))
+		point, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, bytes(each.X), bytes(each.Y)))
+		switch {
+		case each.Kty == "RSA" && n.Sign() > 0 && exponent.IsInt64():
+			keys[each.Kid] = &rsa.PublicKey{N: n, E: int(exponent.Int64())}
+		case each.Kty == "EC" && each.Crv == "P-256" && err == nil:
+			keys[each.Kid] = point
 		}
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("read the keys: want a JSON Web Key Set with an RSA key")
+		return nil, errors.New("read the keys: want a JSON Web Key Set with an RSA key or a P-256 key")
 	}
 	return keys, nil
 }

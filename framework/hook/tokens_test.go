@@ -3,6 +3,8 @@ package hook_test
 import (
 	"bytes"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -62,7 +64,19 @@ func TestTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := fmt.Appendf(nil, `{"keys": [{"kty": "RSA", "kid": "r", "alg": "RS256", "n": %q, "e": "AQAB"}, {"kty": "EC", "kid": "e"}]}`, base64url(ours.N.Bytes()))
+	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	point, err := curve.PublicKey.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byCurve := func(digest []byte) ([]byte, error) {
+		r, s, err := ecdsa.Sign(rand.Reader, curve, digest)
+		return append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...), err
+	}
+	keys := fmt.Appendf(nil, `{"keys": [{"kty": "RSA", "kid": "r", "alg": "RS256", "n": %q, "e": "AQAB"}, {"kty": "EC", "kid": "e", "crv": "P-256", "x": %q, "y": %q}]}`, base64url(ours.N.Bytes()), base64url(point[1:33]), base64url(point[33:]))
 	server := start(t)
 	endpoint, err := server.Register(hook.Hook{
 		Owner: "o", Configuration: "c", Webhook: "hook.example.com", Phase: framework.Validating,
@@ -122,6 +136,9 @@ func TestTokens(t *testing.T) {
 		{"several audiences", claim("aud", []string{"other", audience}), "apps", 200, ""},
 		{"expired just now", claim("exp", time.Now().Add(-5*time.Second).Unix()), "apps", 200, ""},
 		{"all groups", attested("*"), "", 200, ""},
+		{"a key on a curve", "Bearer " + minted(t, "ES256", "e", byCurve, nil), "apps", 200, ""},
+		{"a short signature", "Bearer " + minted(t, "ES256", "e", func([]byte) ([]byte, error) { return []byte("s"), nil }, nil), "apps", 401, "signature"},
+		{"a key on a curve as RSA", "Bearer " + minted(t, "RS256", "e", byCurve, nil), "apps", 401, "signature"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			body := fmt.Appendf(nil, `{"apiVersion":%q,"kind":"AdmissionReview","request":{"uid":"u","resource":{"group":%q,"version":"v1","resource":"things"}}}`, v1, test.group)
@@ -176,7 +193,7 @@ func TestBadTokens(t *testing.T) {
 	for want, tokens := range map[string]hook.Tokens{
 		"Issuer is empty": {Keys: []byte(`{"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}`)},
 		"unexpected end":  {Issuer: issuer},
-		"with an RSA key": {Issuer: issuer, Keys: []byte(`{"keys": [{"kty": "EC"}, {"kty": "RSA", "n": "!", "e": "AQAB"}]}`)},
+		"with an RSA key": {Issuer: issuer, Keys: []byte(`{"keys": [{"kty": "EC", "crv": "P-256", "x": "AQAB", "y": "AQAB"}, {"kty": "RSA", "n": "!", "e": "AQAB"}]}`)},
 	} {
 		_, err := server.Register(hook.Hook{Owner: "o", Configuration: "c", Webhook: "w", Phase: framework.Validating, Tokens: &tokens})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -26,14 +25,6 @@ type Issuer struct {
 	key    *rsa.PrivateKey
 	other  *rsa.PrivateKey // of nobody that is trusted
 	server *httptest.Server
-	mu     sync.Mutex
-	good   map[string]lasting // by what is in it; guarded by mu
-}
-
-// lasting is a token that is used for some time.
-type lasting struct {
-	token string
-	until time.Time
 }
 
 // StartIssuer starts an Issuer.
@@ -46,7 +37,7 @@ func StartIssuer() (*Issuer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key that nobody trusts: %w", err)
 	}
-	i := &Issuer{key: key, other: other, good: map[string]lasting{}}
+	i := &Issuer{key: key, other: other}
 	mux := http.NewServeMux()
 	serve := func(path string, document func() []byte) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
@@ -144,19 +135,6 @@ func signature(key *rsa.PrivateKey, text []byte) []byte {
 func signed(keyID, algorithm string, claims map[string]any, sign func([]byte) []byte) string {
 	text := encoded(Encode(map[string]any{"alg": algorithm, "kid": keyID, "typ": "JWT"})) + "." + encoded(Encode(claims))
 	return text + "." + encoded(sign([]byte(text)))
-}
-
-// authorization returns the value of the header of a call with a good token for all API groups, as an API server sends it.
-func (i *Issuer) authorization(w *Webhook) string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	what := w.Name + " " + w.Audience()
-	if kept := i.good[what]; time.Now().Before(kept.until) {
-		return kept.token
-	}
-	made := lasting{"Bearer " + i.sign(i.claims(w, "*")), time.Now().Add(time.Minute)}
-	i.good[what] = made
-	return made.token
 }
 
 // Audience returns the audience of tokens for the webhook: the address in its clientConfig, as kube-apiserver requires it:

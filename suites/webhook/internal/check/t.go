@@ -127,7 +127,7 @@ func (p *Prepared) SendRaw(ctx context.Context, w *Webhook, raw Raw) Answer {
 // authorized returns a call with a good token if the webhook wants one.
 func (p *Prepared) authorized(w *Webhook, raw Raw) Raw {
 	if p.Tokens != nil && raw.Authorization == nil {
-		header := p.Tokens.authorization(w)
+		header := "Bearer " + p.Tokens.sign(p.Tokens.claims(w, "*")) // as kube-apiserver
 		raw.Authorization = &header
 	}
 	return raw
