@@ -82,6 +82,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, problem.Error(), http.StatusBadRequest)
 		return
 	}
+	if tokens := registered.hook.Tokens; tokens != nil {
+		if code, why := tokens.refuse(call, s.urlOf(s.listener.Port, registered.path), time.Now()); code != 0 {
+			v.send(answer{code: code, header: http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, body: []byte(why + "\n"), text: "refused: " + why})
+			return
+		}
+	}
 	v.reply = registered.nextReply()
 	v.answer()
 }

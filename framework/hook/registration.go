@@ -33,6 +33,8 @@ type Hook struct {
 	// Upstream is the webhook under test to which the Hook forwards its calls. Nil means that the
 	// Hook answers itself.
 	Upstream *Upstream
+	// Tokens are the tokens without which the Hook refuses a call. Nil means that it asks for none.
+	Tokens *Tokens
 	// Shared is true for a Hook that several owners use. A call belongs to the owner whose ID is in the
 	// namespace of the request, in the name of its object or of its user. Without such an ID, it belongs
 	// to Owner. All owners share the Script.
@@ -84,8 +86,12 @@ func (s *Server) Register(h Hook) (ClientConfig, error) {
 	if err != nil {
 		return ClientConfig{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
 	}
-	address := url.URL{Scheme: "https", Host: net.JoinHostPort(s.host, strconv.Itoa(opened.number)), Path: path}
-	return ClientConfig{URL: address.String(), Path: path, Port: opened.number, CABundle: slices.Clone(opened.caBundle)}, nil
+	return ClientConfig{URL: s.urlOf(opened.number, path), Path: path, Port: opened.number, CABundle: slices.Clone(opened.caBundle)}, nil
+}
+
+func (s *Server) urlOf(port int, path string) string {
+	address := url.URL{Scheme: "https", Host: net.JoinHostPort(s.host, strconv.Itoa(port)), Path: path}
+	return address.String()
 }
 
 func (h Hook) check() error {
@@ -106,9 +112,7 @@ func (h Hook) check() error {
 	if h.Alias != (Alias{}) && !runid.Has(h.Alias.Path, h.Owner) && !runid.Has(h.Alias.ServerName, h.Owner) {
 		problems = append(problems, fmt.Errorf("Alias: got %s, want the owner %s in the server name or in the path, so that other clients cannot guess it: write $(id) in the URL", h.Alias, h.Owner))
 	}
-	if err := h.Upstream.check(); err != nil {
-		problems = append(problems, err)
-	}
+	problems = append(problems, h.Upstream.check(), h.Tokens.check()) // Join leaves out what is nil
 	return errors.Join(append(problems, h.Script.validate(h.Upstream))...)
 }
 

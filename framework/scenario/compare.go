@@ -57,7 +57,7 @@ func (d *decoder) emptyFields(n *document.Node, where document.Path) {
 			d.Fail(entry.Value, fmt.Sprintf("%s is {}, which every map matches; expected what it must have", here),
 				"write {$exact: {}} for an empty map, {$absent: true} for no such field, or {$absent: false} for any value")
 		}
-		if !slices.Contains([]string{"$exact", "$json", "$entries"}, entry.Name) { // {} is an empty map there
+		if !slices.Contains([]string{"$exact", "$json", "$jwt", "$entries"}, entry.Name) { // {} is an empty map there
 			d.emptyFields(entry.Value, here)
 		}
 	}

@@ -20,6 +20,7 @@ package scenario
 //	{$nonEmpty: true}      neither absent, null, "", [], {} nor 0
 //	{$number: {atLeast: 1, atMost: 9}} a number in a range
 //	{$json: {...}}         a string that is JSON and matches
+//	{$jwt: {...}}          a JSON Web Token whose claims match; exp and nbf are seconds after iat
 //	{$entries: [...]}      a map, compared as the list of its {key, value}
 //
 // An expectation that every result meets is an error: an empty list or map, or a field that must be

@@ -33,7 +33,7 @@ type Profile struct {
 func Profiles() []Profile {
 	webhooks := []string{
 		"order", "reinvocation", "match", "matchconditions", "selectors", "equivalence", "failurepolicy", "timeout", "patch", "response", "wire", "warning",
-		"client", "dryrun", "subresource", "createupdate", "delete", "exemption", "audit.*", "config.webhooks.*", "metrics.*webhooks",
+		"client", "dryrun", "subresource", "createupdate", "delete", "exemption", "tokens", "audit.*", "config.webhooks.*", "metrics.*webhooks",
 	}
 	notOfWebhooks := []string{"order.plugins.*", "order.static.*", "reinvocation.in-tree-change.*"}
 	policies := []string{

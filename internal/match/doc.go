@@ -17,6 +17,7 @@
 //	{$nonEmpty: true}      neither absent, null, "", [], {} nor 0
 //	{$number: {atLeast: 1, atMost: 9}} a number in a range
 //	{$json: {...}}         a string that is JSON and matches
+//	{$jwt: {...}}          a JSON Web Token whose claims match; exp and nbf are seconds after iat
 //	{$entries: [...]}      a map, compared as the list of its {key, value}
 //
 // Values can have any Go type that encodes to JSON (map[string]string, []string,

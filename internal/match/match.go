@@ -298,7 +298,9 @@ func (m Matcher) hidden(expected any, actual Hidden, path string) []Difference {
 		return nil
 	}
 	described := Redacted
-	switch name, _, ok := Operator(expected); {
+	switch name, argument, ok := Operator(expected); {
+	case ok && name == opJWT:
+		return m.inToken(argument, actual, path)
 	case ok && (name == opAbsent || name == opNonEmpty), expected == nil:
 		described = m.Describe(expected)
 	}

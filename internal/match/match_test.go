@@ -1,6 +1,7 @@
 package match_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -23,6 +24,11 @@ type (
 	m = map[string]any
 	l = []any
 )
+
+// token returns a JSON Web Token with these claims.
+func token(claims string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".signature"
+}
 
 type example struct {
 	name     string
@@ -149,6 +155,13 @@ func examples() []example {
 		{"$entries of a list", m{"$entries": m{"$contains": m{"key": "a"}}}, l{m{"key": "a"}}, false},
 		{"$json and more", m{"$json": 1}, `1 2`, false},
 		{"$json of a map", m{"$json": m{"a": 1}}, m{"a": 1}, false},
+		{"$jwt", m{"$jwt": m{"aud": l{"a"}, "exp": 600, "nbf": 0, "iat": 1000}}, token(`{"aud": ["a"], "iat": 1000, "nbf": 1000, "exp": 1600}`), true},
+		{"$jwt without iat", m{"$jwt": m{"exp": 1600}}, token(`{"exp": 1600}`), true},
+		{"$jwt differs", m{"x": m{"$jwt": m{"exp": 600}}}, m{"x": token(`{"iat": 1000, "exp": 1601}`)}, false},
+		{"$jwt of a list", m{"$jwt": l{}}, token(`[]`), false},
+		{"$jwt of another text", m{"$jwt": m{}}, "a.b", false},
+		{"$jwt that is not base64url", m{"$jwt": m{}}, "a.b!.c", false},
+		{"$jwt of no string", m{"$jwt": m{}}, 1, false},
 		{"a long value is cut", m{"a": "x"}, m{"a": strings.Repeat("é", 1000)}, false},
 
 		{"unknown operator", m{"a": m{"$contain": "x"}}, m{"a": "x"}, false},
@@ -330,7 +343,7 @@ func TestEqual(t *testing.T) {
 // A hidden value matches what its value matches, and no difference shows it.
 func TestHidden(t *testing.T) {
 	const value = `{"pin":"1234"}`
-	actual := map[string]any{"data": map[string]any{"a": match.Hidden{Value: value}, "list": match.Hidden{Value: []any{"1234"}}}, "b": "shown"}
+	actual := map[string]any{"data": map[string]any{"a": match.Hidden{Value: value}, "list": match.Hidden{Value: []any{"1234"}}}, "b": "shown", "status": map[string]any{"token": match.Hidden{Value: token(`{"sub": "a"}`)}}}
 	hidden := func(path, expected string) []match.Difference {
 		return []match.Difference{{Path: path, Expected: expected, Actual: match.Redacted}}
 	}
@@ -342,9 +355,16 @@ func TestHidden(t *testing.T) {
 		"not equal": {map[string]any{"data": map[string]any{"a": "1234"}}, hidden("data.a", match.Redacted)},
 		"starts":    {map[string]any{"data": map[string]any{"a": map[string]any{"$startsWith": `{"pin`}}}, nil},
 		"in JSON":   {map[string]any{"data": map[string]any{"a": map[string]any{"$json": map[string]any{"pin": "1235"}}}}, hidden("data.a", match.Redacted)},
-		"item":      {map[string]any{"data": map[string]any{"list": []any{"1235"}}}, hidden("data.list", match.Redacted)},
-		"absent":    {map[string]any{"data": map[string]any{"a": map[string]any{"$absent": true}}}, hidden("data.a", "no such field")},
-		"null":      {map[string]any{"data": map[string]any{"a": nil}}, hidden("data.a", "null")},
+		"token": {
+			map[string]any{"status": map[string]any{"token": map[string]any{"$jwt": map[string]any{"sub": "b"}}}},
+			[]match.Difference{{Path: "status.token.$jwt.sub", Expected: `"b"`, Actual: `"a"`}},
+		},
+		"no token": {map[string]any{"data": map[string]any{"a": map[string]any{"$jwt": map[string]any{"sub": "b"}}}}, []match.Difference{{
+			Path: "data.a", Expected: `a JSON Web Token with the claims {"sub":"b"}`, Actual: match.Redacted + " (not a JSON Web Token: expected three parts with dots between them)",
+		}}},
+		"item":   {map[string]any{"data": map[string]any{"list": []any{"1235"}}}, hidden("data.list", match.Redacted)},
+		"absent": {map[string]any{"data": map[string]any{"a": map[string]any{"$absent": true}}}, hidden("data.a", "no such field")},
+		"null":   {map[string]any{"data": map[string]any{"a": nil}}, hidden("data.a", "null")},
 		"entries": {
 			map[string]any{"data": map[string]any{"$entries": []any{map[string]any{"key": "a"}}}},
 			[]match.Difference{{

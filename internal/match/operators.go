@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ const (
 	opNonEmpty    = "$nonEmpty"
 	opNumber      = "$number"
 	opJSON        = "$json"
+	opJWT         = "$jwt"
 	opEntries     = "$entries"
 )
 
@@ -30,7 +32,7 @@ const (
 func Operators() []string {
 	return []string{
 		opOneOf, opNot, opAbsent, opExact, opContains, opContainsAll,
-		opStartsWith, opNonEmpty, opNumber, opJSON, opEntries,
+		opStartsWith, opNonEmpty, opNumber, opJSON, opJWT, opEntries,
 	}
 }
 
@@ -91,6 +93,8 @@ func (m Matcher) operate(op operation, actual any, path string) []Difference {
 		return failed(inRange(argument.(map[string]any), actual))
 	case opJSON:
 		return m.inJSON(argument, actual, path)
+	case opJWT:
+		return m.inToken(argument, actual, path)
 	case opEntries:
 		mapping, isMapping := actual.(map[string]any)
 		if !isMapping {
@@ -166,6 +170,43 @@ func (m Matcher) inJSON(want, actual any, path string) []Difference {
 		}}
 	}
 	return m.differences(want, value, Key(path, opJSON))
+}
+
+// inToken compares the claims of a token. They are shown even if the token is not: without its signature, nobody can
+// use it.
+func (m Matcher) inToken(want, actual any, path string) []Difference {
+	has, err := claims(reveal(actual))
+	if err != nil {
+		return []Difference{{Path: path, Expected: m.describe(operation{opJWT, want}), Actual: fmt.Sprintf("%s (%v)", m.Show(actual), err)}}
+	}
+	return m.differences(want, has, Key(path, opJWT))
+}
+
+// claims returns the claims of a JSON Web Token (RFC 7519). If it has iat, exp and nbf are the seconds after that: an
+// expectation cannot know the time.
+func claims(actual any) (map[string]any, error) {
+	text, _ := actual.(string)
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return nil, errors.New("not a JSON Web Token: expected three parts with dots between them")
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return nil, errors.New("not a JSON Web Token: its second part is not base64url")
+	}
+	value, err := decode(body)
+	has, isMapping := value.(map[string]any)
+	if err != nil || !isMapping {
+		return nil, errors.New("not a JSON Web Token: its second part is not a JSON object")
+	}
+	if issued, ok := number(has["iat"]); ok {
+		for _, name := range []string{"exp", "nbf"} {
+			if at, ok := number(has[name]); ok {
+				has[name] = at.float - issued.float
+			}
+		}
+	}
+	return has, nil
 }
 
 // entries returns a map as a list of {key, value}, in the order of the keys.

@@ -102,6 +102,8 @@ func (m Matcher) describe(op operation) string {
 		return m.describeRange(argument)
 	case opJSON:
 		return "a string that is JSON: " + m.Describe(argument)
+	case opJWT:
+		return "a JSON Web Token with the claims " + m.Describe(argument)
 	case opEntries:
 		return "a map whose entries are " + m.Describe(argument)
 	default:

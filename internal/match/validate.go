@@ -106,7 +106,7 @@ func validateOperator(op operation, path Path) *OperatorError {
 			return wrong(problem)
 		}
 		return nil
-	case opNot, opExact, opJSON, opEntries:
+	case opNot, opExact, opJSON, opJWT, opEntries:
 	default:
 		unknown := wrong("no such operator; expected one of " + strings.Join(Operators(), ", "))
 		unknown.Hint = suggest.Nearest(op.name, Operators())

@@ -41,6 +41,8 @@ const (
 //	                too; a * is any key or element, and elements of lists have names, not indices
 //	NameSensitive   why the webhooks judge names; empty means that they do not
 //	Egress          why the webhooks connect to addresses that are in objects; empty means that they do not
+//	Tokens          issues the tokens that the webhooks want from their callers: see [StartIssuer]; every call has a good one,
+//	                except in the rules WH-AUTH-1 to 6; nil means that they check no tokens
 //	Effects         returns what the webhooks have done to other systems, in a form that reflect.DeepEqual can
 //	                compare; nil means that it is not known: rule WH-DRY-2 is inconclusive for a Handler, and unsupported
 //	                for a URL, where nothing shows it; see [Recorder]; called by one goroutine at a time
@@ -79,6 +81,19 @@ type APIServer = check.APIServer
 //	File    the file
 //	Object  the object; a typed object needs no apiVersion and kind if it is one of Kubernetes' own
 type Manifest = check.Manifest
+
+// Issuer issues tokens of ServiceAccounts which are bound to a webhook configuration, as kube-apiserver does with the feature
+// gate APIServerWebhookAuthenticationToken. The audience of a token is the address in the clientConfig of the webhook: its url, or
+// https://NAME.NAMESPACE.svc:PORT/PATH. It serves its public key as an issuer of OpenID Connect does. The fields are:
+//
+//	URL  the issuer, iss of the tokens, where /.well-known/openid-configuration and /openid/v1/jwks are
+//	CA   PEM certificates that verify the certificate of the URL
+//
+// Keys returns the JSON Web Key Set, for webhooks that read a file, and Close ends the server.
+type Issuer = check.Issuer
+
+// StartIssuer starts an Issuer, with a new key for RS256. Let the webhooks trust it, and set Subject.Tokens.
+func StartIssuer() (*Issuer, error) { return check.StartIssuer() }
 
 // Files returns a Manifest for each file that matches one of the patterns of [path/filepath.Glob]. A pattern that
 // matches no file is misuse: see Report.Misuse.

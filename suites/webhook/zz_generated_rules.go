@@ -48,6 +48,12 @@
 //   - WH-SEC-4 content-stays-private (SHOULD): Values of Secrets, environment variables and annotations of other clients are not in messages, warnings and audit annotations, and addresses in the object are not connected to.
 //   - WH-SEC-6 service-accounts-are-not-exempt (SHOULD): What is denied for a user is denied for an ordinary service account too.
 //   - WH-SEC-7 registries-are-compared-as-a-whole (SHOULD): If the webhook denies images of unknown registries, it denies images of registries whose names are only similar to an allowed one.
+//   - WH-AUTH-1 good-tokens-are-accepted (MUST): If the webhook checks tokens, a call with a token for it is decided, if the token attests all API groups, and if it attests the group of the request.
+//   - WH-AUTH-2 calls-without-a-token-are-refused (MUST): If the webhook checks tokens, a call without one, or with what is none, is refused with 401 or 403 and not evaluated.
+//   - WH-AUTH-3 tokens-of-other-audiences-are-refused (MUST): If the webhook checks tokens, a token for another webhook, or for the API server, is refused with 401 or 403 and not evaluated.
+//   - WH-AUTH-4 the-api-group-must-be-attested (MUST): If the webhook checks tokens, a token that attests another API group than that of the request, or none, is refused with 401 or 403 and not evaluated.
+//   - WH-AUTH-5 tokens-expire (MUST): If the webhook checks tokens, a token that has expired, or is not valid yet, is refused with 401 or 403 and not evaluated.
+//   - WH-AUTH-6 tokens-of-other-issuers-are-refused (MUST): If the webhook checks tokens, a token of another issuer, or without a signature of the issuer, is refused with 401 or 403 and not evaluated.
 //   - WH-PERF-4 a-stop-loses-no-call (SHOULD, only on request): After SIGTERM, each call over a connection that the API server has kept open gets its answer.
 //   - WH-SEC-5 renewed-certificates-are-used (SHOULD, only on request): A renewed certificate is used for new connections within two minutes, without a restart and without a lost call.
 //   - WH-VERSION-1 converted-objects-get-the-same-answer (MUST): An object gets the same answer in each version: if the API server has converted it, kind decides and not requestKind, and if the rules match several versions, the verdict is the same.

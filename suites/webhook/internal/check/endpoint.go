@@ -121,7 +121,9 @@ type Raw struct {
 	Method, ContentType string // empty means POST and application/json
 	Path                string // empty means that of the webhook
 	Body                io.Reader
-	Limit               time.Duration // of the call; for SendRaw, 0 means the timeout of the webhook, and callLimit at least
+	// Authorization is that header. Nil means a good token if the Subject has Tokens, and no header otherwise.
+	Authorization *string
+	Limit         time.Duration // of the call; for SendRaw, 0 means the timeout of the webhook, and callLimit at least
 }
 
 // NoAnswerError is the error of a call that the webhook did not answer within its limit.
@@ -166,6 +168,9 @@ func (e *endpoint) send(ctx context.Context, path string, raw Raw) reply {
 	}
 	request.Header.Set("Content-Type", raw.ContentType)
 	request.Header.Set("Accept", "application/json, */*")
+	if raw.Authorization != nil && *raw.Authorization != "" {
+		request.Header.Set("Authorization", *raw.Authorization)
+	}
 	var got reply
 	if e.handler != nil {
 		got = e.serve(request)

@@ -37,8 +37,9 @@ type Webhook struct {
 	// Uncalled are the samples of Reject for which no webhook of the Subject is called, each of them for one webhook.
 	Uncalled []Uncalled
 
-	admission  *reach.Admission // nil without a configuration
-	operations []string         // without a configuration: what the samples are about
+	admission     *reach.Admission // nil without a configuration
+	configuration string           // its name
+	operations    []string         // without a configuration: what the samples are about
 
 	comparing sync.Mutex
 	varies    *string // the case that gets different answers, or ""; nil is not known yet; guarded by comparing
@@ -151,6 +152,9 @@ func Prepare(ctx context.Context, s Subject) *Prepared {
 	} else if len(p.Webhooks) == 0 && len(p.Misuse) == 0 {
 		p.misuse("Configurations: ", errors.New("no webhook is in them: give a MutatingWebhookConfiguration or ValidatingWebhookConfiguration, or set Kind"))
 	}
+	if s.Tokens != nil && slices.ContainsFunc(p.Webhooks, func(w *Webhook) bool { return w.Audience() == "" }) {
+		p.misuse("", errors.New("it has Tokens, and a webhook without an address: the audience of its tokens is the url or service of its clientConfig, so give Configurations with it"))
+	}
 	if len(s.Allow)+len(s.Reject)+len(s.Untouched) == 0 {
 		p.misuse("", errors.New("it has no samples: fill Allow and Reject, which most rules need"))
 	}
@@ -207,6 +211,7 @@ func (p *Prepared) addWebhooks(configuration map[string]any) error {
 		if w.admission, err = reach.New([]map[string]any{only}); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
+		w.configuration = (&unstructured.Unstructured{Object: configuration}).GetName()
 		if w.Path, err = pathOf(w.Config.ClientConfig); err != nil {
 			return fmt.Errorf("%s: clientConfig.url: %w", where, err)
 		}

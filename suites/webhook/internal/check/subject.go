@@ -40,6 +40,7 @@ type Subject struct {
 	Enforced       []string
 	NameSensitive  string
 	Egress         string
+	Tokens         *Issuer
 	Effects        func() any
 	Stall          func() (resume func())
 	APIServer      APIServer

@@ -121,7 +121,16 @@ func (p *Prepared) SendRaw(ctx context.Context, w *Webhook, raw Raw) Answer {
 	if raw.Limit == 0 {
 		raw.Limit = max(w.Timeout(), callLimit)
 	}
-	return answerOf(p.endpoint.send(ctx, w.Path, raw))
+	return answerOf(p.endpoint.send(ctx, w.Path, p.authorized(w, raw)))
+}
+
+// authorized returns a call with a good token if the webhook wants one.
+func (p *Prepared) authorized(w *Webhook, raw Raw) Raw {
+	if p.Tokens != nil && raw.Authorization == nil {
+		header := "Bearer " + p.Tokens.sign(p.Tokens.claims(w, "*")) // as kube-apiserver
+		raw.Authorization = &header
+	}
+	return raw
 }
 
 // Post sends a body to the webhook.
@@ -264,7 +273,7 @@ func (t *T) DiffObjects(want, got map[string]any) string {
 func (t *T) EachReplica(r reach.Request, f func(address string, d Decision)) {
 	for _, replica := range t.replicas {
 		body := Encode(t.Review(r))
-		a := answerOf(replica.send(t.Context(), t.Path, Raw{Body: bytes.NewReader(body), Limit: max(t.Timeout(), callLimit)}))
+		a := answerOf(replica.send(t.Context(), t.Path, t.authorized(t.Webhook, Raw{Body: bytes.NewReader(body), Limit: max(t.Timeout(), callLimit)})))
 		if d, ok := t.decided(replica.base.String(), t.inPhase(r).Object, a); ok {
 			f(replica.base.String(), d)
 		} else {

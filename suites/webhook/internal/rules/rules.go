@@ -16,7 +16,7 @@ import (
 // All returns every rule in the order of their checks.
 func All() []check.Rule {
 	return slices.Concat(protocolRules(), idempotenceRules(), fieldRules(), serverFieldRules(), ownerRules(), userValueRules(), shapeRules(), doorRules(), updateRules(),
-		verdictRules(), robustRules(), annotationRules(), dryRunRules(), concurrencyRules(), securityRules(), processRules(), versionRules(), serverRules())
+		verdictRules(), robustRules(), annotationRules(), dryRunRules(), concurrencyRules(), securityRules(), tokenRules(), processRules(), versionRules(), serverRules())
 }
 
 // goodPractices is the page of the Kubernetes documentation about webhooks.
