@@ -57,10 +57,10 @@ func (t *Tokens) check() error {
 		return nil
 	}
 	if _, err := keysOf(t.Keys); err != nil {
-		return fmt.Errorf("Tokens: Keys: %w", err) //nolint:staticcheck // the name of the field
+		return fmt.Errorf("Tokens: Keys: %w", err)
 	}
 	if t.Issuer == "" {
-		return errors.New("Tokens: Issuer is empty; want the issuer of the tokens") //nolint:staticcheck // the name of the field
+		return errors.New("Tokens: Issuer is empty; want the issuer of the tokens")
 	}
 	return nil
 }

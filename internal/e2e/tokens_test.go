@@ -73,10 +73,10 @@ func TestTokensOfAnAPIServer(t *testing.T) {
 		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
 			var data []byte
 			data, refused = client.Post().AbsPath("/api/v1/namespaces/default/serviceaccounts/caller/token").SetHeader("Content-Type", "application/json").Body([]byte(`{"spec": ` + spec + `}`)).DoRaw(ctx)
-			if refused != nil {
-				return false, nil
+			if refused == nil {
+				return true, json.Unmarshal(data, &got)
 			}
-			return true, json.Unmarshal(data, &got)
+			return false, nil
 		})
 		if err != nil {
 			t.Fatalf("%v: %v", err, refused)

@@ -38,20 +38,27 @@ func checkDecoys(t *check.T) {
 	expected := t.SendAll(t.Plugin())
 	always := func(*check.T, runtime.Object, framework.Request) bool { return true }
 	for _, kind := range byKind(t.World().Objects()) {
-		checkDecoy(t, expected, kind, "that has expired", expire, always)
-		checkDecoy(t, expected, kind, "whose selector matches nothing", matchNothing, selects)
+		decoy{"that has expired", expire, always}.check(t, expected, kind)
+		decoy{"whose selector matches nothing", matchNothing, selects}.check(t, expected, kind)
 	}
 	if !t.HasReached() && !t.Failed() {
 		t.Unsupported("no object of the World that has a time of expiry, or a selector for a request, makes a difference")
 	}
 }
 
-// checkDecoy changes objects of one kind. Applies reports whether an object applied to a request before.
-func checkDecoy(t *check.T, expected []check.Response, kind []runtime.Object, what string, change func(map[string]any) bool,
-	applies func(*check.T, runtime.Object, framework.Request) bool) {
+// decoy is a change of an object after which it no longer applies.
+type decoy struct {
+	what   string
+	change func(map[string]any) bool
+	// applies reports whether an object applied to a request before.
+	applies func(*check.T, runtime.Object, framework.Request) bool
+}
+
+// check changes objects of one kind.
+func (d decoy) check(t *check.T, expected []check.Response, kind []runtime.Object) {
 	var originals, decoys []runtime.Object
 	for _, object := range kind {
-		if tree := treeOf(object); change(tree) {
+		if tree := treeOf(object); d.change(tree) {
 			originals, decoys = append(originals, object), append(decoys, withTree(object, tree))
 		}
 	}
@@ -64,13 +71,13 @@ func checkDecoy(t *check.T, expected []check.Response, kind []runtime.Object, wh
 	}
 	got := t.SendAll(t.PluginIn(replaced(t, originals, decoys)))
 	for i, request := range t.Requests() {
-		applied := func(object runtime.Object) bool { return applies(t, object, request) }
+		applied := func(object runtime.Object) bool { return d.applies(t, object, request) }
 		if expected[i].Err != nil || check.Difference(expected[i], without[i]) == "" || !slices.ContainsFunc(originals, applied) {
 			continue
 		}
 		t.Reached()
 		if check.Difference(expected[i], got[i]) == "" && !t.Varies(request, expected[i]) {
-			t.Errorf("%s: %s, and the same with each %s %s\nwant: the response without it: %s", request, got[i], kindOf(kind[0]), what, without[i])
+			t.Errorf("%s: %s, and the same with each %s %s\nwant: the response without it: %s", request, got[i], kindOf(kind[0]), d.what, without[i])
 		}
 	}
 }

@@ -80,7 +80,7 @@ type elements struct {
 
 // decide reports whether the elements are the reason why the plugin refuses the object.
 func (e elements) decide(p *check.Probe) bool {
-	return e.admits(p, e.good) && !e.admits(p, e.bad) && !(e.admits(p, e.bad, e.good) && e.admits(p, e.good, e.bad))
+	return e.admits(p, e.good) && !e.admits(p, e.bad) && (!e.admits(p, e.bad, e.good) || !e.admits(p, e.good, e.bad))
 }
 
 // fault returns where the plugin admits the refused elements.

@@ -424,7 +424,7 @@ func reading(config io.Reader) (admission.Interface, error) {
 			break
 		}
 		if err != nil {
-			<-time.After(time.Millisecond) // it goes on as long as the tests run
+			<-time.NewTimer(time.Millisecond).C // it goes on as long as the tests run
 		}
 	}
 	return newSound(strings.NewReader(text.String()))

@@ -294,7 +294,7 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	if err := refuseBlocked(a); err != nil {
 		return err
 	}
-	if old, update := a.GetOldObject().(*corev1.Pod); pod.Labels[mark] == "true" && !(update && a.GetOperation() == admission.Update && old.Labels[mark] == "true") {
+	if old, update := a.GetOldObject().(*corev1.Pod); pod.Labels[mark] == "true" && (!update || a.GetOperation() != admission.Update || old.Labels[mark] != "true") {
 		return admission.NewForbidden(a, fmt.Errorf("the pod is %s", mark))
 	}
 	if name := pod.Spec.SchedulerName; a.GetOperation() == admission.Create && name != "" && name != scheduler {
