@@ -236,6 +236,10 @@ endif
 replicas: test-assets ## Run scenarios on two API servers behind a load balancer: 50 times, in 10 of them one of the servers ends.
 	ADMISSIONTEST_REPLICAS=20 $(call go-on,$(NEWEST)) test -count 1 -timeout 60m -run TestReplica ./internal/e2e
 
+.PHONY: findings
+findings: test-assets ## Run the commands of docs/findings.md and print which defects are gone, which is no failure; a command that cannot be run is one. ARGS: a regular expression for headings and commands.
+	hack/findings $(if $(ARGS),'$(ARGS)')
+
 .PHONY: reach
 reach: test-assets ## Compare package reach with a kube-apiserver: 5 sets of random configurations with 1,000 random requests each.
 	for seed in 11 12 13 14 15; do ADMISSIONTEST_REACH_SEED=$$seed ADMISSIONTEST_REACH_REQUESTS=1000 $(call go-on,$(NEWEST)) test -count 1 -run TestAgainstServer ./framework/reach || exit 1; done
