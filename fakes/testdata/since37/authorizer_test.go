@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -82,5 +83,31 @@ func TestConditionsAware(t *testing.T) {
 	}
 	if len(a.Requests()) != 2 {
 		t.Errorf("recorded: %v", a.Requests())
+	}
+}
+
+// What the rules allow is allowed if the object has the name "a".
+func TestConditionally(t *testing.T) {
+	named := authorizer.GenericCondition{ID: "named", EvaluateFunc: func(_ context.Context, data authorizer.ConditionsData) authorizer.ConditionEvaluationResult {
+		return authorizer.ConditionEvaluationResultBoolean(data.GetName() == "a")
+	}}
+	rules := fakes.Deny().Unless("*", "create", "pods")
+	var a authorizer.Authorizer = fakes.Conditionally(rules, authorizer.ConditionsAwareDecisionConditionsMap(nil, nil, []authorizer.Condition{named}),
+		func(ctx context.Context, d authorizer.ConditionsAwareDecision, data authorizer.ConditionsData) (authorizer.Decision, string, error) {
+			return d.ConditionsMap().Evaluate(ctx, data, nil)
+		})
+	asked := authorizer.AttributesRecord{Verb: "create", Resource: "pods", ResourceRequest: true}
+	if decision, reason, err := a.Authorize(t.Context(), asked); decision != authorizer.DecisionNoOpinion || err != nil {
+		t.Errorf("without conditions: got %v, %q, %v", decision, reason, err)
+	}
+	decision := a.ConditionsAwareAuthorize(t.Context(), asked)
+	for name, want := range map[string]authorizer.Decision{"a": authorizer.DecisionAllow, "b": authorizer.DecisionNoOpinion} {
+		data := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", name, schema.GroupVersionResource{}, "", admission.Create, nil, false, nil)
+		if got, reason, err := a.EvaluateConditions(t.Context(), decision, data); got != want || err != nil {
+			t.Errorf("%s under %s: got %v, %q, %v; want %v", name, decision, got, reason, err, want)
+		}
+	}
+	if asked.Verb = "delete"; !a.ConditionsAwareAuthorize(t.Context(), asked).IsNoOpinion() || len(rules.Requests()) != 3 {
+		t.Errorf("a request without a rule: %v", rules.Requests())
 	}
 }
