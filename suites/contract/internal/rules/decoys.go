@@ -99,7 +99,7 @@ func withTree(object runtime.Object, tree map[string]any) runtime.Object {
 	return changed
 }
 
-// eachField calls f for each field of a tree, except those of the metadata and of templates of other objects.
+// eachField calls f for each field of a tree, except fields of the metadata and of templates of other objects.
 func eachField(tree any, f func(fields map[string]any, name string)) {
 	switch value := tree.(type) {
 	case map[string]any:

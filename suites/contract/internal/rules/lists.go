@@ -126,7 +126,7 @@ func (e elements) admitsIn(p *check.Probe, other string) bool {
 }
 
 // checkOtherKinds puts the refused containers into the objects of other kinds that the plugin admits. It must check the
-// containers of that kind too, or those of more templates than the pod.
+// containers of that kind too, or the containers of more templates than the pod.
 func (e elements) checkOtherKinds(shared *check.Probe, known []elements) {
 	for _, admitted := range e.t.Subject.Allow {
 		same := func(other elements) bool {
