@@ -34,7 +34,8 @@ since        = $(if $(filter $(1),1.34 1.35),,./fakes/testdata/since36 $(if $(fi
 # go.mod has the oldest versions that work. hack/minors/ has a module file for each minor, made
 # of these versions of k8s.io and of what must be newer with them; `make minors-mod` writes them.
 # NEXT is a minor that is not supported yet, such as 1.38: give it a K8S_1.38 and a MORE_1.38.
-# It is empty: of 1.38, Go 1.26 compiles only v0.38.0-alpha.0, whose code is that of 1.37 (CONTRIBUTING.md). Newer ones need Go 1.27.
+# It is empty: of 1.38, Go 1.26 compiles only v0.38.0-alpha.0, whose code is that of 1.37: go vet of fakes, internal/minor and since37
+# passed with it on 2026-12-01. Newer ones need Go 1.27 (CONTRIBUTING.md).
 MINORS      := 1.34 1.35 1.36 1.37
 NEWEST      := 1.37
 NEXT        :=
