@@ -58,7 +58,7 @@ type Audit struct {
 	Level string
 	// Annotations are the audit annotations. Plugins, webhooks and policies can add some.
 	Annotations map[string]string
-	// RequestObject and ResponseObject are nil if the level does not include them.
+	// RequestObject and ResponseObject are nil if the level does not include them. That of a JSON patch is nil.
 	RequestObject, ResponseObject map[string]any
 	// Plugins are the calls of admission plugins, in the order in which they began. Nil unless the
 	// server records the calls of plugins: see CapabilityObservedPlugins.

@@ -198,7 +198,7 @@ func decodeEvent(raw json.RawMessage) (*framework.Audit, error) {
 		raw  json.RawMessage
 		into *map[string]any
 	}{{event.RequestObject, &audit.RequestObject}, {event.ResponseObject, &audit.ResponseObject}} {
-		if len(part.raw) == 0 || strings.TrimSpace(string(part.raw)) == "null" {
+		if text := strings.TrimSpace(string(part.raw)); text == "" || text == "null" || text[0] == '[' { // a JSON patch is a list
 			continue
 		}
 		if err := utiljson.Unmarshal(part.raw, part.into); err != nil {

@@ -63,3 +63,12 @@ func TestManyConnectionsToAudit(t *testing.T) {
 	}
 	deliver("afterwards")
 }
+
+// The body of a JSON patch is a list, and no object.
+func TestAuditOfJSONPatch(t *testing.T) {
+	a := &Audit{}
+	err := a.add([]byte(`{"items":[{"auditID":"a","level":"RequestResponse","annotations":{"a":"b"},"requestObject":[{"op":"remove","path":"/spec"}],"responseObject":{"kind":"Pod"}}]}`))
+	if event, wrong := a.Event(t.Context(), "a"); err != nil || wrong != nil || event.RequestObject != nil || event.ResponseObject["kind"] != "Pod" || event.Annotations["a"] != "b" {
+		t.Errorf("got %v, %v, %v", event, err, wrong)
+	}
+}

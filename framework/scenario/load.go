@@ -33,6 +33,8 @@ type LoadOptions struct {
 	Installed []string
 	// AnyInstalled is true if these names are not known. Then every name is accepted.
 	AnyInstalled bool
+	// Samples takes samples from the cases of each PolicyTest, as if each had the field contract: see Scenario.ContractOf.
+	Samples bool
 	// AllowServerFlags are flags of kube-apiserver that scenarios can set besides those that every scenario
 	// can set. Allow only flags of files that you trust: with some, kube-apiserver reads or writes any file of
 	// the user, or executes a command. "*" is every flag, for a program that starts no API server.

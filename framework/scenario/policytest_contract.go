@@ -109,13 +109,16 @@ func (s Scenario) ContractOf() *Contract {
 // mostSamples limits the samples that are taken from the cases.
 const mostSamples = 10
 
-// contract returns what the field contract says, or nil if there is none.
-func (p *policyTable) contract() *Contract {
+// contract returns what the field contract says. Without the field, it returns nil, or the samples of the cases.
+func (p *policyTable) contract(samples bool) *Contract {
 	at, asked := p.root.Get("contract"), p.test.Contract
 	if asked == nil {
-		return nil
+		if !samples {
+			return nil
+		}
+		at, asked = p.root, &PolicyContract{}
 	}
-	if p.test.Server != nil {
+	if p.test.Server != nil && p.test.Contract != nil {
 		p.Fail(at, "contract cannot be combined with server; the rules are checked on an API server without custom flags", "write a PolicyTest for each")
 	}
 	c := &Contract{Except: asked.Except}
@@ -157,7 +160,7 @@ func (p *policyTable) contractSamples(c *Contract, at *document.Node) {
 	}
 	p.samplesOfCases(c, at)
 	allowed := func(r ContractRequest) bool { return r.Denied == "" }
-	if len(c.Good) == 0 && !slices.ContainsFunc(c.Requests, allowed) && len(p.Problems) == 0 {
+	if len(c.Good) == 0 && !slices.ContainsFunc(c.Requests, allowed) && len(p.Problems) == 0 && p.test.Contract != nil {
 		p.Fail(at, "contract has no good object; expected a case that is allowed and has no user", `or add "good:", and "requester:" if only some users may create it`)
 	}
 }

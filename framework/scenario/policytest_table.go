@@ -84,7 +84,7 @@ func (d *decoder) policyTest(root *document.Node, options LoadOptions) []Scenari
 	d.compare()
 	d.checkServers(options.AllowServerFlags)
 	if len(d.Problems) == 0 {
-		p.checked = p.contract()
+		p.checked = p.contract(options.Samples)
 	}
 	if len(d.Problems) > 0 {
 		return nil

@@ -27,7 +27,7 @@ type Comparison = rules.Comparison
 //
 //	What       names the request
 //	Like       how many other requests differ in the same way
-//	Fields     what differs: verdict, code, reason, message, warnings, object
+//	Fields     what differs: some of [ComparedFields]
 //	Responses  what the first Subject responds, and the second one
 //	Case       the request as a case of a PolicyTest that the first Subject passes, without what does not matter; nil if a PolicyTest
 //	           cannot send it
@@ -35,12 +35,13 @@ type Difference = rules.Difference
 
 // Decision is a response without the name of the policy or webhook, and without what an API server chooses. The fields are:
 //
-//	Allowed  whether the request was carried out
-//	Code     the HTTP status
-//	Reason   the reason of the Status of a refusal
-//	Message  its message
-//	Warnings the texts of the warnings, sorted
-//	Object   the object in the response to a request that was allowed; nil for a deletion
+//	Allowed           whether the request was carried out
+//	Code              the HTTP status
+//	Reason            the reason of the Status of a refusal
+//	Message           its message
+//	Warnings          the texts of the warnings, sorted
+//	AuditAnnotations  what policies and webhooks add, without their names, and the messages of validations with the action Audit
+//	Object            the object in the response to a request that was allowed; nil for a deletion
 type Decision = rules.Decision
 
 // Compare fails a test for each difference between what two Subjects decide, and if no request can be compared. See [Differences].
@@ -77,7 +78,7 @@ func Differences(ctx context.Context, a, b Subject, ignored ...string) (*Compari
 			return nil, fmt.Errorf("%w: %s", ErrSubject, strings.Join(wrong, "\n"))
 		}
 		assets := binaries.Options{Version: subject.KubernetesVersion, Dir: subject.BinaryAssetsDirectory}
-		var on target.Provider = providers.NewEnvtest(providers.EnvtestOptions{NoAudit: true, Assets: assets})
+		var on target.Provider = providers.NewEnvtest(providers.EnvtestOptions{Assets: assets})
 		if subject.Program != nil {
 			on = withProgram{on, subject.Program}
 		}

@@ -71,7 +71,7 @@ nothing, or not each request, could be compared.`,
 	set.StringSliceVar(&o.given, "given", nil, "files with what must exist before, such as CustomResourceDefinitions")
 	set.StringSliceVar(&o.good, "good", nil, "files with an object that A allows, or DELETE:FILE")
 	set.StringArrayVar(&o.bad, "bad", nil, "FILE=MESSAGE, an object that A refuses, and a part of the message; or DELETE:FILE=MESSAGE")
-	set.StringSliceVar(&o.cases, "cases", nil, "files or folders with PolicyTests whose field contract has samples")
+	set.StringSliceVar(&o.cases, "cases", nil, "files or folders with PolicyTests, whose cases without a user are samples")
 	set.StringSliceVar(&o.versions, "k8s-version", nil, "the Kubernetes version, such as 1.37, or that of A and that of B")
 	set.StringSliceVar(&o.ignored, "ignore", nil, "what may differ: "+strings.Join(policy.ComparedFields(), ", "))
 	o.endpoints.add(command)
@@ -143,7 +143,7 @@ func (o *compareOptions) addCases(s *policy.Subject) error {
 	if len(o.cases) == 0 {
 		return nil
 	}
-	all, err := scenario.Load(scenario.LoadOptions{AnyInstalled: true}, o.cases...)
+	all, err := scenario.Load(scenario.LoadOptions{AnyInstalled: true, Samples: true}, o.cases...)
 	if err != nil {
 		return withCode(exitUsage, err)
 	}
@@ -156,7 +156,7 @@ func (o *compareOptions) addCases(s *policy.Subject) error {
 		}
 	}
 	if !found {
-		return usagef("--cases %s: no PolicyTest has the field contract: add \"contract: {}\" to take samples from its cases", strings.Join(o.cases, ","))
+		return usagef("--cases %s: there is no PolicyTest: want files whose cases are samples", strings.Join(o.cases, ","))
 	}
 	return nil
 }
@@ -188,6 +188,7 @@ func (a *app) compare(ctx context.Context, o *compareOptions) error {
 			}, nil
 		}
 	}
+	a.note("sending the same requests to A and to B, on two local API servers")
 	found, err := policy.Differences(ctx, both[0], both[1], o.ignored...)
 	switch {
 	case errors.Is(err, policy.ErrSubject):

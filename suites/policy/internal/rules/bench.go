@@ -53,8 +53,8 @@ type bench struct {
 	copied map[string]bool
 	// openAPI has the OpenAPI v3 documents of the API server, by group and version.
 	openAPI map[schema.GroupVersion]map[string]any
-	// compared is true if the requests are for two deciders: see Compare.
-	compared bool
+	// deciders are the names of the policies and webhooks, if the requests are for two deciders: see Compare.
+	deciders []string
 	// err is the first error of do. After it, do sends nothing.
 	err error
 }
@@ -204,7 +204,7 @@ func (b *bench) before(ctx context.Context) error {
 				derive(b, s)
 			}
 		}
-		if b.compared {
+		if b.deciders != nil {
 			b.called(s)
 			b.placed(ctx, s)
 			b.varied(s)

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +51,7 @@ type Difference struct {
 	// What names the request, and Like is how many other requests differ in the same way.
 	What string `json:"what"`
 	Like int    `json:"like"`
-	// Fields are what differs: verdict, code, reason, message, warnings, object.
+	// Fields are what differs: some of ComparedFields.
 	Fields []string `json:"fields"`
 	// Responses are what A and B respond.
 	Responses [2]Decision `json:"responses"`
@@ -65,6 +67,9 @@ type Decision struct {
 	Message  string         `json:"message,omitempty"`
 	Warnings []string       `json:"warnings,omitempty"`
 	Object   map[string]any `json:"object,omitempty"`
+	// AuditAnnotations are those that policies and webhooks add, by their keys without the names of these, and the messages of
+	// validations with the action Audit.
+	AuditAnnotations map[string]string `json:"auditAnnotations,omitempty"`
 }
 
 // Sum is the number of requests that were compared.
@@ -89,12 +94,15 @@ func (d Decision) String() string {
 	for _, each := range d.Warnings {
 		said += "; warning: " + each
 	}
+	for _, key := range slices.Sorted(maps.Keys(d.AuditAnnotations)) {
+		said += fmt.Sprintf("; audit annotation %s: %s", key, d.AuditAnnotations[key])
+	}
 	return said
 }
 
 // ComparedFields are the values of Difference.Fields, in their order.
 func ComparedFields() []string {
-	return []string{"verdict", "code", "reason", "message", "warnings", "object"}
+	return []string{"verdict", "code", "reason", "message", "warnings", "auditAnnotations", "object"}
 }
 
 // comparing is a comparison that runs.
@@ -131,7 +139,7 @@ func Compare(ctx context.Context, sides [2]Side, s Subject, ignored []string) (r
 			if c.sides[i], err = on.bench(running, s); err != nil {
 				return errors.Join(err, on.Close(ctx))
 			}
-			c.sides[i].compared = true
+			c.sides[i].deciders = Subject{Policies: side.Manifests}.deciders()
 			return c.sides[i].decided(running, side.Manifests)
 		})
 	}
@@ -239,6 +247,9 @@ func (d Difference) kind() string {
 	if slices.Contains(d.Fields, "warnings") {
 		said += fmt.Sprint(a.Warnings, b.Warnings)
 	}
+	if slices.Contains(d.Fields, "auditAnnotations") {
+		said += fmt.Sprint(a.AuditAnnotations, b.AuditAnnotations) // in the order of their keys
+	}
 	return said
 }
 
@@ -247,8 +258,9 @@ func (c *comparing) differ(ctx context.Context, p pair) (found Difference, stead
 	found = Difference{What: p[0].What}
 	steady = true
 	for i := range c.sides {
-		found.Responses[i] = c.decision(p, i, p[i].After)
-		steady = steady && p[i].After.Status.Code < http.StatusInternalServerError // nothing was decided
+		var known bool
+		found.Responses[i], known = c.decision(ctx, p, i, p[i].After)
+		steady = steady && known && p[i].After.Status.Code < http.StatusInternalServerError // nothing was decided
 	}
 	if found.Fields = c.fields(found.Responses); len(found.Fields) == 0 {
 		return found, steady, nil
@@ -261,7 +273,8 @@ func (c *comparing) differ(ctx context.Context, p pair) (found Difference, stead
 		if err != nil {
 			return found, false, err
 		}
-		steady = steady && len(c.fields([2]Decision{found.Responses[i], c.decision(p, i, again)})) == 0
+		same, known := c.decision(ctx, p, i, again)
+		steady = steady && known && len(c.fields([2]Decision{found.Responses[i], same})) == 0
 	}
 	return found, steady, nil
 }
@@ -271,8 +284,8 @@ func (c *comparing) fields(of [2]Decision) []string {
 	a, b := of[0], of[1]
 	differs := map[string]bool{
 		"verdict": a.Allowed != b.Allowed, "code": a.Code != b.Code, "reason": a.Reason != b.Reason, "message": a.Message != b.Message,
-		"warnings": !slices.Equal(a.Warnings, b.Warnings),
-		"object":   a.Allowed && b.Allowed && len(vary.Difference(a.Object, b.Object, nil)) > 0,
+		"warnings": !slices.Equal(a.Warnings, b.Warnings), "auditAnnotations": !maps.Equal(a.AuditAnnotations, b.AuditAnnotations),
+		"object": a.Allowed && b.Allowed && len(vary.Difference(a.Object, b.Object, nil)) > 0,
 	}
 	found := slices.DeleteFunc(ComparedFields(), func(field string) bool { return !differs[field] || slices.Contains(c.ignored, field) })
 	if slices.Contains(found, "verdict") {
@@ -309,15 +322,56 @@ func (b *bench) decision(c *Case, r framework.Result) Decision {
 	return d
 }
 
-// decision returns what a decider makes of a request, without the values that the API servers choose.
-func (c *comparing) decision(p pair, i int, r framework.Result) Decision {
-	d := c.sides[i].decision(p[i], r)
+// decision returns what a decider makes of a request, without the values that the API servers choose. Known is false if the audit log does
+// not have it.
+func (c *comparing) decision(ctx context.Context, p pair, i int, r framework.Result) (d Decision, known bool) {
+	d = c.sides[i].decision(p[i], r)
 	for _, path := range c.chosen(p) {
 		if without := vary.With(d.Object, path, vary.Remove); without != nil {
 			d.Object = without
 		}
 	}
-	return d
+	var err error
+	if !slices.Contains(c.ignored, "auditAnnotations") {
+		d.AuditAnnotations, err = c.sides[i].annotations(ctx, p[i].Request.Kind.Group, r.AuditID)
+	}
+	return d, err == nil
+}
+
+// lateEvent is how long an audit event can take.
+const lateEvent = 10 * time.Second
+
+// annotations returns the audit annotations of a request that policies and webhooks of the bench add. Local API servers do not log these
+// groups: see framework/envtest.
+func (b *bench) annotations(ctx context.Context, group, auditID string) (map[string]string, error) {
+	if slices.Contains([]string{"admissionregistration.k8s.io", "apiextensions.k8s.io", "coordination.k8s.io"}, group) {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lateEvent)
+	defer cancel()
+	event, err := b.server.Optional().Audit(ctx, auditID)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]string{}
+	for key, value := range event.Annotations {
+		decider, own, _ := strings.Cut(key, "/")
+		var audited []struct{ Message string }
+		switch {
+		case slices.Contains(b.deciders, decider):
+			found[own] = append(found[own], value)
+		case key == "validation.policy.admission.k8s.io/validation_failure" && json.Unmarshal([]byte(value), &audited) == nil:
+			for _, each := range audited {
+				found[own] = append(found[own], each.Message)
+			}
+		}
+	}
+	all := map[string]string{}
+	for key, values := range found {
+		slices.Sort(values)
+		all[key] = strings.ReplaceAll(strings.Join(values, ", "), b.namespace, metav1.NamespaceDefault)
+	}
+	return all, nil
 }
 
 // chosen returns, last ones first, where the objects of a request differ without the deciders, such as at the address of a Service, and
@@ -359,7 +413,7 @@ func (c *comparing) smaller(ctx context.Context, p pair, d Difference) (framewor
 			if err != nil {
 				return requests[0], err
 			}
-			same.Responses[i] = c.decision(p, i, result)
+			same.Responses[i], _ = c.decision(ctx, p, i, result)
 		}
 		if same.Fields = c.fields(same.Responses); same.kind() == d.kind() {
 			requests = less

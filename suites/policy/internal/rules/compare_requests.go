@@ -145,6 +145,17 @@ func (s Subject) webhooks() (all []map[string]any) {
 	return all
 }
 
+// deciders are the names of the policies and webhooks.
+func (s Subject) deciders() (names []string) {
+	for _, p := range s.List() {
+		names = append(names, p.GetName())
+	}
+	for _, each := range s.webhooks() {
+		names = append(names, fmt.Sprint(each["name"]))
+	}
+	return names
+}
+
 // rules are the rules of the policies and webhooks.
 func (s Subject) rules() (all []admissionregistrationv1.RuleWithOperations) {
 	for _, p := range s.List() {

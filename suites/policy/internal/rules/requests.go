@@ -139,7 +139,7 @@ func (b *bench) stored(ctx context.Context, s sample) {
 	}
 	b.about(s, kept)
 	b.lacking(ctx, s)
-	if b.compared {
+	if b.deciders != nil {
 		b.between(ctx, s, kept)
 	}
 	if held := b.store(ctx, s, s.persisted(), "-ending", finalizer); held != nil {
