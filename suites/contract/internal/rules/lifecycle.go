@@ -59,10 +59,11 @@ const (
 )
 
 // serially sends requests as often as checkConcurrency does, but one at a time. If the responses to
-// a request vary even then, the request has an error instead of a response.
+// a request vary even then, the request has an error instead of a response. It sends fewer if they take half of the budget.
 func serially(t *check.T, h *harness.Harness) []check.Response {
 	var expected []check.Response
-	for range callers * rounds {
+	late := t.HalfBudget()
+	for n := 0; n < callers*rounds && (n == 0 || !late()); n++ {
 		got := make([]check.Response, len(t.Requests()))
 		for i, request := range t.Requests() {
 			got[i] = check.SendYielding(t.Context(), h, request, runtime.Gosched)
@@ -82,15 +83,18 @@ func serially(t *check.T, h *harness.Harness) []check.Response {
 func checkConcurrency(t *check.T) {
 	expected := serially(t, t.Plugin())
 	h := t.Plugin()
-	requests := t.Requests()
-	var all [callers * rounds][]check.Response
-	for round := range rounds {
-		for caller := range callers {
-			all[round*callers+caller] = make([]check.Response, len(requests))
+	requests, late := t.Requests(), t.HalfBudget()
+	var all [][]check.Response
+	for round := 0; round < rounds && (round == 0 || !late()); round++ {
+		for range callers {
+			all = append(all, make([]check.Response, len(requests)))
 		}
 		// All callers send a request at the same time, and each caller begins with a different
 		// request.
 		for step := range requests {
+			if t.Over() {
+				return
+			}
 			var wait sync.WaitGroup
 			start := make(chan struct{})
 			for caller := range callers {
@@ -131,6 +135,9 @@ func checkLostUpdates(t *check.T, request framework.Request) {
 	for first := range 2 { // a limit can be odd or even
 		expected, _ := sendCounted(t, request, first, false)
 		for range attempts {
+			if t.Over() {
+				return
+			}
 			got, inStep := sendCounted(t, request, first, true)
 			if expected != nil && got != nil && !slices.Equal(expected, got) {
 				if t.Ever(func() bool { again, _ := sendCounted(t, request, first, false); return !slices.Equal(expected, again) }) {
