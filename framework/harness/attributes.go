@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/kinds"
 	objects "github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
 // ordinaryUser returns the user of requests without one.
@@ -101,10 +101,8 @@ func (h *Harness) prepare(request framework.Request) (*prepared, error) {
 
 // misspelt returns an error if a request for a resource of Kubernetes has a subresource that only looks like one.
 func misspelt(request *framework.Request, resource schema.GroupVersionResource) error {
-	served := []string{
-		"approval", "attach", "binding", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward", "proxy", "resize", "scale", "status", "token",
-	}
-	if request.InProcess.ImpossibleBecause != "" || slices.Contains(served, request.Subresource) || !clientscheme.Scheme.IsGroupRegistered(resource.Group) {
+	served := kinds.SubresourcesOf(resource.GroupResource())
+	if request.Subresource == "" || request.InProcess.ImpossibleBecause != "" || slices.Contains(served, request.Subresource) {
 		return nil
 	}
 	if hint := suggest.DidYouMean(request.Subresource, served); hint != "" {

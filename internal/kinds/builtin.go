@@ -46,6 +46,17 @@ func IsBuiltInGroup(group string) bool {
 	return !strings.Contains(group, ".") || strings.Contains("\n"+builtInTable, "\n"+group+"/")
 }
 
+//nolint:gochecknoglobals // read once, and never changed
+var builtIn = sync.OnceValue(func() *Catalogue { return NewCatalogue(BuiltIn()) })
+
+// SubresourcesOf returns the subresources of one of Kubernetes' own resources. Nil means that it has none, or that it is unknown.
+func SubresourcesOf(resource schema.GroupResource) (all []string) {
+	for _, version := range builtIn().Find(resource.Group, resource.Resource) {
+		all = append(all, version.Subresources...)
+	}
+	return all
+}
+
 // IsCluster reports whether objects of one of Kubernetes' own kinds are in no namespace. A test compares it with the
 // discovery of a kube-apiserver.
 func IsCluster(gk schema.GroupKind) bool { return clusterKinds()[gk] }

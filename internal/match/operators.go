@@ -172,8 +172,8 @@ func (m Matcher) inJSON(want, actual any, path string) []Difference {
 	return m.differences(want, value, Key(path, opJSON))
 }
 
-// inToken compares the claims of a token. They are shown even if the token is not: without its signature, nobody can
-// use it.
+// inToken compares the claims of a token. They are shown even if the token is not: without its signature, it cannot
+// be used.
 func (m Matcher) inToken(want, actual any, path string) []Difference {
 	has, err := claims(reveal(actual))
 	if err != nil {

@@ -94,7 +94,7 @@ func (e *ForeignEdit) undoMap(was, is reflect.Value, path string) {
 
 // add adds an entry to the selected map of strings or list of named values.
 func (e *ForeignEdit) add(to runtime.Object) {
-	Places(to, func(at Place, is reflect.Value) {
+	Locations(to, func(at Location, is reflect.Value) {
 		switch of := is.Type(); {
 		case e.Name != "":
 		case is.Kind() == reflect.Map && of.Key().Kind() == reflect.String && of.Elem().Kind() == reflect.String:

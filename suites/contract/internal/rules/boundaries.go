@@ -95,7 +95,7 @@ func comparedIn(request framework.Request) []compared {
 		other.Object = address{namespace: name}.moved(request.Object)
 		return other
 	}})
-	check.Places(request.Object, func(at check.Place, value reflect.Value) {
+	check.Locations(request.Object, func(at check.Location, value reflect.Value) {
 		if value.Kind() == reflect.String {
 			all = append(all, compared{at.Path, value.String(), func(other string) framework.Request {
 				changed := request

@@ -33,7 +33,7 @@ func decoyRules() []check.Rule {
 }
 
 // checkDecoys changes objects that matter to a request so that they no longer apply. If the response stays as it is,
-// they still count. Any other response is good: that an object has expired can have an error of its own.
+// they still count. Any other response is good: that an object has expired can have its own error.
 func checkDecoys(t *check.T) {
 	expected := t.SendAll(t.Plugin())
 	always := func(*check.T, runtime.Object, framework.Request) bool { return true }
@@ -168,7 +168,7 @@ func selects(t *check.T, object runtime.Object, request framework.Request) (foun
 	return found
 }
 
-// replaced returns a World with other objects in place of some.
+// replaced returns a World with other objects instead of some.
 func replaced(t *check.T, originals, instead []runtime.Object) *fakes.World {
 	w := t.World()
 	w.Delete(originals...)

@@ -32,7 +32,7 @@ func checkListElements(t *check.T) {
 		if refused.Verb != framework.VerbCreate {
 			return false // an update can compare elements with the elements of the old object by index
 		}
-		check.Places(refused.Object, func(at check.Place, bad reflect.Value) {
+		check.Locations(refused.Object, func(at check.Location, bad reflect.Value) {
 			if !isSet(at, bad) {
 				return
 			}
@@ -61,7 +61,7 @@ func checkListElements(t *check.T) {
 }
 
 // isSet reports whether a value is a list whose order does not matter, as far as is known. In a command it does.
-func isSet(at check.Place, value reflect.Value) bool {
+func isSet(at check.Location, value reflect.Value) bool {
 	if value.Kind() != reflect.Slice || value.Len() == 0 || slices.Contains([]string{"command", "args"}, strings.ToLower(at.Name)) {
 		return false
 	}
@@ -74,7 +74,7 @@ func isSet(at check.Place, value reflect.Value) bool {
 type elements struct {
 	t         *check.T
 	request   framework.Request
-	list      check.Place
+	list      check.Location
 	bad, good reflect.Value
 }
 
@@ -112,14 +112,14 @@ func (e elements) admitsIn(p *check.Probe, other string) bool {
 			}
 		}
 	}
-	place, ok := e.list.Sibling(e.request.Object, other)
+	sibling, ok := e.list.Sibling(e.request.Object, other)
 	if !ok || !e.decide(p) {
 		return false
 	}
 	moved := e.request
 	moved.Object = e.list.With(moved.Object, e.good)
-	if list := place.In(moved.Object); list.Type() == e.bad.Type() {
-		moved.Object = place.With(moved.Object, joined(list, e.bad))
+	if list := sibling.In(moved.Object); list.Type() == e.bad.Type() {
+		moved.Object = sibling.With(moved.Object, joined(list, e.bad))
 		return p.Admits(moved)
 	}
 	return false
@@ -137,7 +137,7 @@ func (e elements) checkOtherKinds(shared *check.Probe, known []elements) {
 			continue
 		}
 		admitted.User = e.request.User
-		check.Places(admitted.Object, func(at check.Place, list reflect.Value) {
+		check.Locations(admitted.Object, func(at check.Location, list reflect.Value) {
 			if at.Name != "Containers" || list.Type() != e.bad.Type() {
 				return
 			}

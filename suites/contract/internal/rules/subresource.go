@@ -25,9 +25,8 @@ import (
 const AnySubresource = "*"
 
 func checkSubresources(t *check.T) {
-	served := kinds.NewCatalogue(kinds.BuiltIn())
 	calls := t.MustNotPanic(func(h *harness.Harness, request framework.Request, _ framework.Phase) []check.Variant {
-		return append(subresources(served, nil), unknownResource(t, h, request))
+		return append(subresources(nil), unknownResource(t, h, request))
 	})
 	if slices.Contains(t.Subject.Subresources, AnySubresource) {
 		if calls > 0 {
@@ -39,7 +38,7 @@ func checkSubresources(t *check.T) {
 	for _, request := range t.Requests() {
 		known = append(known, request.Subresource)
 	}
-	if mustIgnore(t, check.SameVariants(subresources(served, known)...), check.Effect, "the plugin ignores the subresource, or Subject.Subresources has it") && !t.HasReached() {
+	if mustIgnore(t, check.SameVariants(subresources(known)...), check.Effect, "the plugin ignores the subresource, or Subject.Subresources has it") && !t.HasReached() {
 		t.Unsupported("API servers serve no other subresource of these resources by an operation that the plugin handles")
 	}
 }
@@ -88,7 +87,7 @@ func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result)
 // subresources returns variants of a request for subresources that are not in known, and that an API server serves for the
 // resource. Each variant has the form in which it serves the subresource: an update with the whole object or a Scale, a create
 // with a body of another kind, or a connect with options.
-func subresources(served *kinds.Catalogue, known []string) []check.Variant {
+func subresources(known []string) []check.Variant {
 	all := []struct {
 		name  string
 		apply func(*check.Attributes) bool
@@ -114,7 +113,7 @@ func subresources(served *kinds.Catalogue, known []string) []check.Variant {
 		variants = append(variants, check.Variant{
 			Name: fmt.Sprintf("as a request for subresource %q", each.name),
 			Apply: func(a *check.Attributes) bool {
-				if a.Subresource != "" || !serves(served, a, each.name) || !each.apply(a) {
+				if a.Subresource != "" || !serves(a, each.name) || !each.apply(a) {
 					return false
 				}
 				a.Subresource = each.name
@@ -126,14 +125,13 @@ func subresources(served *kinds.Catalogue, known []string) []check.Variant {
 }
 
 // serves reports whether an API server serves a subresource. A custom resource can have a status, and a scale if it has replicas.
-func serves(known *kinds.Catalogue, a *check.Attributes, subresource string) bool {
-	versions := known.Find(a.Resource.Group, a.Resource.Resource)
-	if len(versions) == 0 && !kinds.IsBuiltInGroup(a.Resource.Group) {
+func serves(a *check.Attributes, subresource string) bool {
+	if !kinds.IsBuiltInGroup(a.Resource.Group) {
 		_, typed := check.Field(a.Object, "Spec", "Replicas")
 		loose, _ := a.Object.(*unstructured.Unstructured)
 		return subresource == "status" || subresource == "scale" && (typed || loose != nil)
 	}
-	return slices.ContainsFunc(versions, func(r *kinds.Resource) bool { return slices.Contains(r.Subresources, subresource) })
+	return slices.Contains(kinds.SubresourcesOf(a.Resource.GroupResource()), subresource)
 }
 
 // asUpdate makes a create or an update an update with the same object.

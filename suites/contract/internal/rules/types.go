@@ -82,7 +82,7 @@ func checkAbsentFields(t *check.T) {
 		if thrown, ok := check.AsPanic(check.Send(t.Context(), h, request).Err); ok {
 			frames[thrown.Frame], h = true, t.Plugin() // P1 reports it
 		}
-		check.Places(request.Object, func(at check.Place, value reflect.Value) {
+		check.Locations(request.Object, func(at check.Location, value reflect.Value) {
 			if !at.Optional || at.Path == "metadata" || at.Path == "spec" || late() { // API servers refuse an object without a spec before Validate
 				return
 			}
@@ -117,7 +117,7 @@ func checkAbsentFields(t *check.T) {
 }
 
 // defaultOf returns the default of a field of an object or of its template: see defaults.go in k8s.io/kubernetes/pkg/apis/{core,apps,batch}/v1.
-func defaultOf(at check.Place, request framework.Request, as reflect.Type) (reflect.Value, bool) {
+func defaultOf(at check.Location, request framework.Request, as reflect.Type) (reflect.Value, bool) {
 	pkg := strings.TrimPrefix(reflect.TypeOf(request.Object).Elem().PkgPath(), "k8s.io/api/")
 	is := map[string]any{
 		"spec.replicas": 1, "spec.terminationGracePeriodSeconds": 30, "spec.concurrencyPolicy": "Allow", "spec.sessionAffinity": "None",

@@ -23,7 +23,7 @@ type Issuer struct {
 	URL    string
 	CA     []byte
 	key    *rsa.PrivateKey
-	other  *rsa.PrivateKey // of nobody that is trusted
+	other  *rsa.PrivateKey // signs forged tokens
 	server *httptest.Server
 }
 
@@ -35,7 +35,7 @@ func StartIssuer() (*Issuer, error) {
 	}
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("make a key that nobody trusts: %w", err)
+		return nil, fmt.Errorf("make a key for forged tokens: %w", err)
 	}
 	i := &Issuer{key: key, other: other}
 	mux := http.NewServeMux()

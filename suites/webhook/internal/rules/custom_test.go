@@ -293,9 +293,9 @@ func TestUncalled(t *testing.T) {
 	}
 }
 
-// TestNobodyDenies: a sample of Reject that all webhooks allow is the failure of the validating one. If none is called, the reason is that
+// TestNoWebhookDenies: a sample of Reject that all webhooks allow is the failure of the validating one. If none is called, the reason is that
 // of the first one, unless it is not known whether another one is called: that is no verdict.
-func TestNobodyDenies(t *testing.T) {
+func TestNoWebhookDenies(t *testing.T) {
 	rulesOf := func(group, resource string) string {
 		return fmt.Sprintf("rules: [{operations: [CREATE], apiVersions: [v1], apiGroups: [%q], resources: [%s]}]", group, resource)
 	}

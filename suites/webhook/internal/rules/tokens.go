@@ -37,7 +37,7 @@ func tokenRules() []check.Rule {
 		{
 			ID: "WH-AUTH-2", Name: "calls-without-a-token-are-refused", Level: framework.Must,
 			Title:  "If the webhook checks tokens, a call without one, or with what is none, is refused with 401 or 403 and not evaluated.",
-			Why:    "Everybody who reaches the port can otherwise ask the webhook, and learn from its answers.",
+			Why:    "Every client that reaches the port can otherwise ask the webhook, and learn from its answers.",
 			Fix:    "Check the header Authorization before the review is evaluated.",
 			Source: tokenSources(), Check: func(t *check.T) { checkRefused(t, noTokens) },
 		},
@@ -65,7 +65,7 @@ func tokenRules() []check.Rule {
 		{
 			ID: "WH-AUTH-6", Name: "tokens-of-other-issuers-are-refused", Level: framework.Must,
 			Title:  "If the webhook checks tokens, a token of another issuer, or without a signature of the issuer, is refused with 401 or 403 and not evaluated.",
-			Why:    "Anybody can write a token. Only its signature shows who did.",
+			Why:    "Every client can write a token. Only its signature shows who wrote it.",
 			Fix:    "Let a library verify the signature, with the keys of the issuer and a fixed list of algorithms, and compare iss.",
 			Source: tokenSources(), Check: func(t *check.T) { checkRefused(t, otherIssuers) },
 		},

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Place is the place of a value in an object: a field, an entry of a map or an element of a list.
-type Place struct {
+// Location says where a value is in an object: a field, an entry of a map or an element of a list.
+type Location struct {
 	// Path is its path in JSON, such as spec.containers[0].env. Name is the last name of the path, in Go if it has one.
 	Path, Name string
 	// Optional means that clients can leave the field out.
@@ -20,17 +20,17 @@ type Place struct {
 	steps []reflect.Value // as of UserField
 }
 
-// Places calls visit for each value of an object that is set, in order: first a value, then what it contains. Pointers and
+// Locations calls visit for each value of an object that is set, in order: first a value, then what it contains. Pointers and
 // interfaces are followed. What the API server sets in the metadata is left out.
-func Places(object runtime.Object, visit func(Place, reflect.Value)) {
-	at, value := Place{}, reflect.ValueOf(object)
+func Locations(object runtime.Object, visit func(Location, reflect.Value)) {
+	at, value := Location{}, reflect.ValueOf(object)
 	if loose, ok := object.(*unstructured.Unstructured); ok {
 		at, value = at.below("", "", reflect.ValueOf(0)), reflect.ValueOf(loose.Object)
 	}
 	at.walk(value, visit)
 }
 
-func (p Place) walk(value reflect.Value, visit func(Place, reflect.Value)) {
+func (p Location) walk(value reflect.Value, visit func(Location, reflect.Value)) {
 	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
 		value = value.Elem()
 	}
@@ -65,28 +65,28 @@ func (p Place) walk(value reflect.Value, visit func(Place, reflect.Value)) {
 	}
 }
 
-func (p Place) below(path, name string, step reflect.Value) Place {
-	return Place{Path: path, Name: name, steps: append(slices.Clone(p.steps), step)}
+func (p Location) below(path, name string, step reflect.Value) Location {
+	return Location{Path: path, Name: name, steps: append(slices.Clone(p.steps), step)}
 }
 
-// Sibling returns the place of another field of the same struct. It returns false if there is none.
-func (p Place) Sibling(object runtime.Object, name string) (Place, bool) {
+// Sibling returns the location of another field of the same struct. It returns false if there is none.
+func (p Location) Sibling(object runtime.Object, name string) (Location, bool) {
 	last := len(p.steps) - 1
 	if parent := valueAt(reflect.ValueOf(object), p.steps[:last]); parent.Kind() == reflect.Struct {
 		if field, ok := parent.Type().FieldByName(name); ok {
-			return Place{Name: name, steps: append(slices.Clone(p.steps[:last]), reflect.ValueOf(field.Index[0]))}, true
+			return Location{Name: name, steps: append(slices.Clone(p.steps[:last]), reflect.ValueOf(field.Index[0]))}, true
 		}
 	}
 	return p, false
 }
 
 // In returns the value in an object. It returns an invalid value if the object does not have it.
-func (p Place) In(object runtime.Object) reflect.Value {
+func (p Location) In(object runtime.Object) reflect.Value {
 	return valueAt(reflect.ValueOf(object), p.steps)
 }
 
-// With returns a copy of an object with another value at the place. It returns nil if that is impossible.
-func (p Place) With(object runtime.Object, value reflect.Value) runtime.Object {
+// With returns a copy of an object with another value there. It returns nil if that is impossible.
+func (p Location) With(object runtime.Object, value reflect.Value) runtime.Object {
 	edited := Copy(object)
 	if !setAt(reflect.ValueOf(edited), p.steps, value) {
 		return nil
@@ -107,8 +107,8 @@ func valueAt(value reflect.Value, steps []reflect.Value) reflect.Value {
 	}
 }
 
-// Without returns a copy of an object without the value. It returns nil if the place is an element of a list.
-func (p Place) Without(object runtime.Object) runtime.Object {
+// Without returns a copy of an object without the value. It returns nil if it is an element of a list.
+func (p Location) Without(object runtime.Object) runtime.Object {
 	edited, last := Copy(object), len(p.steps)-1
 	switch parent := valueAt(reflect.ValueOf(edited), p.steps[:last]); parent.Kind() {
 	case reflect.Struct:
@@ -122,7 +122,7 @@ func (p Place) Without(object runtime.Object) runtime.Object {
 }
 
 // Altered returns a copy of the value in an object with other content.
-func (p Place) Altered(object runtime.Object) reflect.Value {
+func (p Location) Altered(object runtime.Object) reflect.Value {
 	value := p.In(Copy(object))
 	altered := reflect.New(value.Type())
 	altered.Elem().Set(value)
